@@ -1,0 +1,335 @@
+"""The protocol: what the engine says and what a client may answer, one JSON object a line.
+
+This module is the schema. The displays, the journal and recordings all read these types, and
+`docs/protocol.md` is generated from them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from mtmc_engine.core.action import Action, ScoredAction
+from mtmc_engine.core.measurement import GroupCost, Measurement
+from mtmc_engine.core.program import Region
+from mtmc_engine.core.verdict import Gate, GateResult, Verdict
+
+PROTOCOL_VERSION = 1
+
+
+def _snake(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+
+
+Choice = Literal["approve", "reject", "edit", "skip", "retry", "stop"]
+
+
+class Event(Struct, frozen=True, tag_field="event", tag=_snake):
+    """Something that happened in the engine."""
+
+
+class SessionStarted(Event, frozen=True):
+    """First event of a run. `journal` is the session's file, `resumed` how many steps it had."""
+
+    session: str
+    file: str
+    journal: str
+    planner: str
+    coder: str
+    target: str
+    max_steps: int
+    resumed: int = 0
+    protocol: int = PROTOCOL_VERSION
+
+
+class PhaseChanged(Event, frozen=True):
+    """What the engine is doing now: "capture", "plan", "code", "prove", "time", "wait", "export".
+
+    done, total: only where something is counted. budget_s: when it will be given up.
+    """
+
+    phase: str
+    detail: str = ""
+    done: int | None = None
+    total: int | None = None
+    budget_s: float | None = None
+
+
+class TaskOpened(Event, frozen=True):
+    """The user's file is understood.
+
+    device: the device card's name; `measured` says whether times are measured here.
+    """
+
+    task: str
+    entry: str
+    shapes: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    device: str
+    measured: bool
+    captured: bool
+    regions: tuple[Region, ...]
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+class NodeAdded(Event, frozen=True):
+    """A program entered the plan tree. Node "n0" is the original.
+
+    state: "open", "kept", "rejected" or "failed". costs: cost by region of this program.
+    diff:  unified diff against the parent's source.
+    """
+
+    node: str
+    parent: str | None
+    action: Action | None
+    state: str
+    source: str
+    digest: str
+    diff: str = ""
+    regions: tuple[Region, ...] = ()
+    verdict: Verdict | None = None
+    measurement: Measurement | None = None
+
+
+class PlanProposed(Event, frozen=True):
+    """The planner ranked the legal actions of `node`, best first. `state_text` is what it read."""
+
+    node: str
+    step: int
+    options: tuple[ScoredAction, ...]
+    planner: str
+    seconds: float
+    state_text: str
+    costs: tuple[GroupCost, ...] = ()
+
+
+class StepStarted(Event, frozen=True):
+    """A coder begins to implement `action` on `node`; `attempt` counts from 1."""
+
+    step: int
+    node: str
+    action: Action
+    probability: float
+    attempt: int = 1
+
+
+class CandidateReady(Event, frozen=True):
+    """The coder answered: the program that is now being proven."""
+
+    node: str
+    parent: str
+    source: str
+    diff: str
+    coder: str
+    seconds: float
+
+
+class GateStarted(Event, frozen=True):
+    node: str
+    gate: Gate
+
+
+class GateFinished(Event, frozen=True):
+    node: str
+    result: GateResult
+
+
+class VerdictReached(Event, frozen=True):
+    """All gates are through. `measurement` is None where values were not proven."""
+
+    node: str
+    verdict: Verdict
+
+
+class DecisionNeeded(Event, frozen=True):
+    """The engine waits. `choices` is closed; the first is the suggestion."""
+
+    node: str
+    step: int
+    action: Action
+    choices: tuple[Choice, ...]
+    suggestion_reason: str = ""
+
+
+class Decided(Event, frozen=True):
+    """by: "user", "policy" or "replay"."""
+
+    node: str
+    step: int
+    action: Action
+    choice: Choice
+    by: str
+    reason: str = ""
+
+
+class BestChanged(Event, frozen=True):
+    """The best proven node; `ratio` is against the original."""
+
+    node: str
+    ratio: float
+    time_us: float
+    time_kind: Literal["measured", "estimated"]
+
+
+class SourceChanged(Event, frozen=True):
+    """The user's file changed on disk: the tree is stale."""
+
+    file: str
+    digest: str
+
+
+class RunPaused(Event, frozen=True):
+    paused: bool
+
+
+class Notice(Event, frozen=True):
+    """Something the user should know. level: "info", "warning" or "error"."""
+
+    level: Literal["info", "warning", "error"]
+    text: str
+
+
+class Exported(Event, frozen=True):
+    folder: str
+    files: tuple[str, ...]
+
+
+class StepSummary(Struct, frozen=True):
+    """One step as scripts read it."""
+
+    step: int
+    node: str
+    action: str
+    phrase: str
+    verdict: str
+    approved: bool
+    time_us: float | None
+    time_kind: Literal["measured", "estimated"] | None
+    ratio_to_original: float | None = None
+    reason: str = ""
+    planner_seconds: float = 0.0
+
+
+class BestSummary(Struct, frozen=True):
+    """The answer of a session. is_original: no step helped; the answer is the original."""
+
+    node: str
+    is_original: bool
+    time_us: float | None
+    time_kind: Literal["measured", "estimated"] | None
+    ratio_to_original: float | None
+    against: dict[str, float] = {}
+    actions: tuple[str, ...] = ()
+
+
+class SessionFinished(Event, frozen=True):
+    """Last event of a run. stopped_by: "planner", "steps", "until", "user", "error" or "policy"."""
+
+    task: str
+    target: str
+    steps: tuple[StepSummary, ...]
+    best: BestSummary
+    export: str | None
+    session: str
+    stopped_by: str
+    exit_code: int = 0
+
+
+class Failed(Event, frozen=True):
+    """The run cannot go on. `text` is one sentence; the process ends with `exit_code`."""
+
+    text: str
+    exit_code: int
+    kind: str = "usage"
+
+
+class Command(Struct, frozen=True, tag_field="command", tag=_snake):
+    """Something a client asks of the engine."""
+
+
+class Decide(Command, frozen=True):
+    """Answers a DecisionNeeded; node "" means the pending one.
+
+    source: the edited program, for "edit".
+    """
+
+    choice: Choice
+    node: str = ""
+    reason: str = ""
+    source: str | None = None
+
+
+class ApproveAll(Command, frozen=True):
+    """From now on the policy of --yes decides."""
+
+
+class Hint(Command, frozen=True):
+    """A hint for planner and coder. level: "algorithm", "data flow" or "low level"."""
+
+    text: str
+    level: str = "algorithm"
+
+
+class Branch(Command, frozen=True):
+    """Continue from this node of the tree."""
+
+    node: str
+
+
+class Pause(Command, frozen=True):
+    paused: bool
+
+
+class Export(Command, frozen=True):
+    """folder "": beside the user's file."""
+
+    folder: str = ""
+
+
+class Replay(Command, frozen=True):
+    """Apply the approved plan to the changed source."""
+
+
+class Stop(Command, frozen=True):
+    reason: str = ""
+
+
+AnyEvent = (
+    SessionStarted
+    | PhaseChanged
+    | TaskOpened
+    | NodeAdded
+    | PlanProposed
+    | StepStarted
+    | CandidateReady
+    | GateStarted
+    | GateFinished
+    | VerdictReached
+    | DecisionNeeded
+    | Decided
+    | BestChanged
+    | SourceChanged
+    | RunPaused
+    | Notice
+    | Exported
+    | SessionFinished
+    | Failed
+)
+
+AnyCommand = Decide | ApproveAll | Hint | Branch | Pause | Export | Replay | Stop
+
+encode = msgspec.json.Encoder().encode
+decode_event = msgspec.json.Decoder(AnyEvent).decode
+decode_command = msgspec.json.Decoder(AnyCommand).decode
+
+
+def schema() -> dict[str, Any]:
+    """JSON schema of both directions."""
+    return {
+        "version": PROTOCOL_VERSION,
+        "events": msgspec.json.schema(AnyEvent),
+        "commands": msgspec.json.schema(AnyCommand),
+    }

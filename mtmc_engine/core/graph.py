@@ -1,0 +1,133 @@
+"""The operator graph of a task: what the reference computes, as ATen operators."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+# An argument of an operator: a JSON value. A string "%name" refers to the value called
+# `name`; dtypes, devices and layouts are strings such as "torch.float32"; lists nest.
+Arg = Any
+
+ITEM_BYTES = {
+    "float64": 8,
+    "float32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "int64": 8,
+    "int32": 4,
+    "int16": 2,
+    "int8": 1,
+    "uint8": 1,
+    "bool": 1,
+    "complex64": 8,
+    "complex128": 16,
+}
+
+
+class TensorSpec(Struct, frozen=True):
+    """Shape and dtype of one tensor.
+
+    shape: sizes at the first declared input set.
+    dims:  the same sizes as expressions over the varying dimensions, such as "s0" or
+           "s0*128"; a plain number where the dimension is fixed.
+    dtype: torch's name without the prefix, such as "float32".
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    dims: tuple[str, ...] = ()
+
+    @property
+    def numel(self) -> int:
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel * ITEM_BYTES.get(self.dtype, 4)
+
+
+class GraphInput(Struct, frozen=True):
+    """A value that enters the graph.
+
+    kind "input":     argument `target` of forward (its Python name).
+    kind "parameter" or "buffer": attribute path `target` on the reference module.
+    kind "constant":  a small tensor that the reference makes itself; `values` holds its
+                      elements row by row.
+    """
+
+    name: str
+    kind: Literal["input", "parameter", "buffer", "constant"]
+    target: str
+    spec: TensorSpec
+    values: tuple[float | int | bool, ...] | None = None
+
+
+class Node(Struct, frozen=True):
+    """One operator call.
+
+    op:     ATen overload such as "aten.softmax.int"; "getitem" selects from a tuple;
+            "sym" is Python integer arithmetic over sizes (`args` holds the expression, `out`
+            is empty); "opaque" calls the module at path `module` as it is.
+    out:    specs of the results, in order.
+    module: attribute path of the module that issued the call, "" for the reference itself.
+    line:   line of the user's file that issued the call, 0 where unknown.
+    """
+
+    name: str
+    op: str
+    args: tuple[Arg, ...]
+    kwargs: dict[str, Arg]
+    out: tuple[TensorSpec, ...]
+    module: str = ""
+    line: int = 0
+
+
+class Graph(Struct, frozen=True):
+    """Operators in execution order, functional: no node writes to its arguments.
+
+    outputs:   what forward returns; "%name" leaves, lists and string-keyed dicts.
+    mutations: buffer path -> name of the value that it holds when the call ends.
+    captured:  False where the whole reference is one opaque node; `why` says the reason.
+    """
+
+    inputs: tuple[GraphInput, ...]
+    nodes: tuple[Node, ...]
+    outputs: Arg
+    mutations: dict[str, str] = {}
+    captured: bool = True
+    why: str = ""
+
+    def value(self, name: str) -> TensorSpec:
+        """Spec of an input or of a node's first result. Raises KeyError for other names."""
+        for graph_input in self.inputs:
+            if graph_input.name == name:
+                return graph_input.spec
+        return self.node(name).out[0]
+
+    def node(self, name: str) -> Node:
+        """Raises KeyError where no node has that name."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)
+
+
+def refs(value: Arg) -> list[str]:
+    """Names of all values that an argument refers to, in order, repeats kept."""
+    if isinstance(value, str):
+        return [value[1:]] if value.startswith("%") else []
+    if isinstance(value, list | tuple):
+        return [name for item in value for name in refs(item)]
+    if isinstance(value, dict):
+        return [name for item in value.values() for name in refs(item)]
+    return []
+
+
+def node_refs(node: Node) -> list[str]:
+    """Names of all values that a node reads, in order, repeats kept."""
+    return refs(node.args) + refs(node.kwargs)

@@ -1,0 +1,89 @@
+"""A task: what is to be optimised and under which policies."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from mtmc_engine.core.device import DeviceCard
+from mtmc_engine.core.graph import Arg, Graph, TensorSpec
+
+
+class Policy(Struct, frozen=True, forbid_unknown_fields=True):
+    """The optional TASK declaration of the user's file (design: The input file).
+
+    shapes: input sets; each is one shape per tensor input of the call.
+    library: "allow", "forbid" or the least share of own device time, 0 to 1.
+    """
+
+    shapes: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    dtypes: tuple[str, ...] = ()
+    vary: tuple[str, ...] = ()
+    inplace: bool = False
+    library: Literal["allow", "forbid"] | float = "allow"
+    precision: Literal["match", "tf32"] = "match"
+    mode: Literal["as_constructed", "eval", "train"] = "as_constructed"
+    buffers: Literal["match", "ignore"] = "match"
+    nan: Literal["match", "ignore"] = "match"
+    atomics_bound: float | None = None
+
+
+class InputSet(Struct, frozen=True):
+    """One set of call arguments: tensor specs by argument position; others are kept as made.
+
+    label: "4096x8192" for screens and verdicts.
+    """
+
+    label: str
+    tensors: tuple[TensorSpec, ...]
+
+
+class Twin(Struct, frozen=True):
+    """How to build the same reference at small sizes.
+
+    constants: module-level integers of the user's file -> their small values.
+    init_args: positions of constructor integers -> their small values.
+    tensors:   specs of the twin's call arguments.
+    graph:     the twin's graph; same operators and edges as the task's.
+    """
+
+    constants: dict[str, int]
+    init_args: dict[int, int]
+    tensors: tuple[TensorSpec, ...]
+    graph: Graph
+
+
+class Task(Struct, frozen=True):
+    """What is to be optimised.
+
+    file:  absolute path of the user's file; `digest` is the SHA-256 of its text.
+    name:  short name, from the file's; `module` is the name that programs import it by.
+    form:  "module" (class `entry` with get_inputs and get_init_inputs) or "function"
+           (`entry` with inputs()).
+    arguments: names of the call's arguments in order; `fixed` holds the values of those that
+           are not tensors (a program falls back to the reference for other values).
+    vary:  dimensions that may vary: (argument position, dimension) of the tensor inputs.
+    random: True where the reference does not repeat itself; it is then not judged.
+    twin:  how values are checked on a CPU; None where the reference is small or no twin exists.
+    tf32:  torch's TF32 switch for matmuls as the user's file leaves it.
+    notes: findings of the pre-flight, one sentence each.
+    """
+
+    file: str
+    digest: str
+    name: str
+    module: str
+    form: Literal["module", "function"]
+    entry: str
+    policy: Policy
+    device: DeviceCard
+    inputs: tuple[InputSet, ...]
+    graph: Graph
+    arguments: tuple[str, ...] = ()
+    fixed: dict[str, Arg] = {}
+    vary: tuple[tuple[int, int], ...] = ()
+    random: bool = False
+    twin: Twin | None = None
+    tf32: bool = False
+    notes: tuple[str, ...] = ()
