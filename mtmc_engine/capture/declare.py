@@ -1,0 +1,55 @@
+"""The TASK declaration of the user's file, read into a Policy."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import msgspec
+
+from mtmc_engine.core.errors import UsageError
+from mtmc_engine.core.task import Policy
+
+
+def read_policy(declared: Any, overrides: dict[str, Any], file_name: str) -> Policy:
+    """The policy of a task: what the file declares, with flags on top.
+
+    `shapes` may be short: a list of shapes where the call has one tensor. `dtypes` may hold torch
+    dtypes. Raises UsageError for unknown keys (the nearest known one is named) and wrong values.
+    """
+    if not isinstance(declared, dict):
+        raise UsageError(
+            f"TASK in {file_name} must be a dictionary, not {type(declared).__name__}."
+        )
+    keys = {**declared, **overrides}
+    known = Policy.__struct_fields__
+    for key in keys:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, 1, 0.0)[0]
+            hint = f"did you mean {close!r}?"
+            raise UsageError(f"TASK in {file_name} has an unknown key {key!r}; {hint}")
+    if "shapes" in keys:
+        keys["shapes"] = _input_sets(keys["shapes"])
+    if "dtypes" in keys:
+        keys["dtypes"] = [str(d).removeprefix("torch.") for d in _listed(keys["dtypes"])]
+    if "vary" in keys:
+        keys["vary"] = _listed(keys["vary"])
+    try:
+        return msgspec.convert(keys, Policy)
+    except msgspec.ValidationError as error:
+        message = str(error)[0].lower() + str(error)[1:]
+        raise UsageError(f"TASK in {file_name} has a wrong value: {message}.") from error
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple | set) else [value]
+
+
+def _input_sets(shapes: Any) -> Any:
+    """[(4096, 64), (1, 64)] for a call with one tensor means [((4096, 64),), ((1, 64),)]."""
+    if not isinstance(shapes, list | tuple):
+        return shapes
+    return [
+        [one] if isinstance(one, list | tuple) and all(isinstance(d, int) for d in one) else one
+        for one in shapes
+    ]

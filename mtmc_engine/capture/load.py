@@ -1,0 +1,269 @@
+"""Finds and builds the reference that the user's file holds."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal
+
+import torch
+
+from mtmc_engine.capture.declare import read_policy
+from mtmc_engine.capture.source import Source, module_name, read_source, with_constants
+from mtmc_engine.core.errors import MtmcError, ReferenceFailed, UsageError
+from mtmc_engine.core.task import Policy
+
+_HOOKS = ("get_inputs", "get_init_inputs", "inputs")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The operator of a user's file, ready to be built.
+
+    module: the imported file, in sys.modules under the name that programs import it by.
+    entry:  name of the class (form "module") or function (form "function").
+    """
+
+    source: Source
+    module: ModuleType
+    entry: str
+    form: Literal["module", "function"]
+    policy: Policy
+
+    @property
+    def target(self) -> Any:
+        """The class or function itself."""
+        return getattr(self.module, self.entry)
+
+    def init_args(self) -> list[Any]:
+        """Constructor arguments by position, defaults filled in. Raises UsageError."""
+        given = self._listed("get_init_inputs") if hasattr(self.module, "get_init_inputs") else []
+        parameters = list(inspect.signature(self.target).parameters.values())
+        for parameter in parameters[len(given) :]:
+            positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+            if not positional or parameter.default is parameter.empty:
+                break
+            given.append(parameter.default)
+        return given
+
+    def build(
+        self,
+        seed: int,
+        init_args: dict[int, int] | None = None,
+        device: str = "cpu",
+    ) -> Callable[..., Any]:
+        """The operator: a module in the policy's mode on `device`, or the function.
+
+        init_args: constructor arguments to replace, by position (the shrunk twin's).
+        Raises ReferenceFailed with the line where the constructor fails.
+        """
+        if self.form == "function":
+            function: Callable[..., Any] = self.target
+            return function
+        torch.manual_seed(seed)
+        arguments = self.init_args()
+        for position, value in (init_args or {}).items():
+            arguments[position] = value
+        with blamed(self.source, f"building {self.entry}", ReferenceFailed):
+            model = self.target(*arguments)
+        if self.policy.mode != "as_constructed":
+            model.train(self.policy.mode == "train")
+        if self.policy.dtypes:
+            model.to(getattr(torch, self.policy.dtypes[0]))
+        return model.to(device) if device != "cpu" else model  # type: ignore[no-any-return]
+
+    def inputs(self, seed: int, device: str = "cpu") -> list[Any]:
+        """The call's arguments as the file makes them, moved to `device`. Raises UsageError."""
+        torch.manual_seed(seed)
+        arguments = self._listed("get_inputs" if self.form == "module" else "inputs")
+        if self.policy.dtypes:
+            dtype = getattr(torch, self.policy.dtypes[0])
+            arguments = [_cast(value, dtype) for value in arguments]
+        return [v.to(device) if isinstance(v, torch.Tensor) else v for v in arguments]
+
+    def _listed(self, function: str) -> list[Any]:
+        with blamed(self.source, f"{function}()", UsageError):
+            value = getattr(self.module, function)()
+        if isinstance(value, torch.Tensor):
+            return [value]
+        if isinstance(value, list | tuple):
+            return list(value)
+        place = f"{self.source.path.name}:{self.source.definition(function)}"
+        raise UsageError(
+            f"{place}: {function}() must return a list of arguments, not {type(value).__name__}."
+        )
+
+
+def _cast(value: Any, dtype: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.to(dtype)
+    return value
+
+
+def load_reference(
+    file: str,
+    entry: str | None = None,
+    constants: dict[str, int] | None = None,
+    overrides: dict[str, Any] | None = None,
+) -> Reference:
+    """Imports the user's file and finds its reference.
+
+    entry:     name of the class or function; by default `Model` where there is a get_inputs(),
+               else the one public function that no other function of the file calls.
+    constants: module-level integers to replace before anything that depends on them runs.
+    overrides: policy keys that win over the file's TASK.
+    Raises UsageError where the file cannot be read, imported or understood. Meant for a
+    disposable process: the file's folder stays on sys.path, so that siblings can be imported.
+    """
+    source = read_source(file)
+    module = _import(source, constants or {})
+    name, form = _find(source, module, entry)
+    policy = read_policy(getattr(module, "TASK", {}), overrides or {}, source.path.name)
+    return Reference(source, module, name, form, policy)
+
+
+def _import(source: Source, constants: dict[str, int]) -> ModuleType:
+    name = module_name(source.path)
+    _make_siblings_importable(str(source.path.parent))
+    module = ModuleType(name)
+    module.__file__ = str(source.path)
+    sys.modules[name] = module
+    tree = with_constants(source.tree, constants) if constants else source.tree
+    with blamed(source, "importing the file", UsageError):
+        exec(compile(tree, str(source.path), "exec"), module.__dict__)
+    return module
+
+
+def _make_siblings_importable(folder: str) -> None:
+    """Siblings win over installed packages, never over the standard library."""
+    if folder in sys.path:
+        return
+    at = next((i for i, p in enumerate(sys.path) if p.endswith("-packages")), len(sys.path))
+    sys.path.insert(at, folder)
+    importlib.invalidate_caches()
+
+
+@contextmanager
+def blamed(source: Source, doing: str, error: type[MtmcError]) -> Iterator[None]:
+    """Turns an exception of the user's code into one sentence with its line in the user's file."""
+    try:
+        yield
+    except MtmcError:
+        raise
+    except ModuleNotFoundError as cause:
+        text = f"{_place(source, cause)} imports {cause.name}, which is not installed here; "
+        raise UsageError(text + "install it, or remove the import.") from cause
+    except (Exception, SystemExit) as cause:
+        text = f"{_place(source, cause)}: {doing} failed: {described(cause)}"
+        if error is ReferenceFailed:
+            raise ReferenceFailed(text, user_line(source, cause)) from cause
+        raise error(text) from cause
+
+
+def _place(source: Source, error: BaseException) -> str:
+    line = user_line(source, error)
+    return f"{source.path.name}:{line}" if line else source.path.name
+
+
+def user_line(source: Source, error: BaseException) -> int:
+    """The innermost line of the user's file in the error's traceback, 0 where there is none."""
+    line = 0
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(source.path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def described(error: BaseException) -> str:
+    """The error's type and the first line of its message, at most 200 characters."""
+    lines = str(error).strip().splitlines()
+    message = lines[0].strip() if lines else ""
+    if len(message) > 200:
+        message = message[:199] + "…"
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _find(
+    source: Source, module: ModuleType, entry: str | None
+) -> tuple[str, Literal["module", "function"]]:
+    if entry is not None:
+        return entry, _form_of(source, module, entry)
+    if hasattr(module, "Model") or hasattr(module, "get_inputs"):
+        if hasattr(module, "Model"):
+            return "Model", _form_of(source, module, "Model")
+        classes = [n for n, v in _own(module).items() if _is_module_class(v)]
+        found = f"; did you mean --reference {classes[0]}?" if classes else "."
+        raise UsageError(
+            f"{source.path.name} has get_inputs() but no class Model(nn.Module){found}"
+        )
+    if not hasattr(module, "inputs"):
+        raise UsageError(
+            f"{source.path.name} holds no reference: looked for class Model with get_inputs(), "
+            "and for a function with inputs()."
+        )
+    name = _only_function(source, module)
+    return name, _form_of(source, module, name)
+
+
+def _form_of(source: Source, module: ModuleType, name: str) -> Literal["module", "function"]:
+    value = getattr(module, name, None)
+    place = f"{source.path.name}:{source.definition(name)}"
+    if value is None:
+        known = [n for n, v in _own(module).items() if callable(v) and n not in _HOOKS]
+        listed = f"it has {', '.join(known)}" if known else "it has no function or class"
+        raise UsageError(f"{source.path.name} has no {name}; {listed}.")
+    if _is_module_class(value):
+        if not callable(getattr(module, "get_inputs", None)):
+            raise UsageError(f"{place}: {name} needs a get_inputs() beside it; none was found.")
+        return "module"
+    if inspect.isclass(value) or not callable(value) or isinstance(value, torch.nn.Module):
+        kind = "class" if inspect.isclass(value) else type(value).__name__
+        raise UsageError(f"{place}: {name} is a {kind} but not a subclass of torch.nn.Module.")
+    if not callable(getattr(module, "inputs", None)):
+        raise UsageError(f"{place}: the function {name} needs an inputs() beside it.")
+    return "function"
+
+
+def _is_module_class(value: Any) -> bool:
+    return inspect.isclass(value) and issubclass(value, torch.nn.Module)
+
+
+def _own(module: ModuleType) -> dict[str, Any]:
+    """Public names that the file itself defines."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    }
+
+
+def _only_function(source: Source, module: ModuleType) -> str:
+    """The public function that no other function of the file calls."""
+    functions = [n for n, v in _own(module).items() if inspect.isfunction(v) and n not in _HOOKS]
+    called = {
+        used.id
+        for node in source.tree.body
+        if isinstance(node, ast.FunctionDef)
+        for used in ast.walk(node)
+        if isinstance(used, ast.Name) and used.id != node.name
+    }
+    outer = [name for name in functions if name not in called]
+    if len(outer) == 1:
+        return outer[0]
+    if not outer:
+        raise UsageError(
+            f"{source.path.name} has inputs() but no public function to go with it; "
+            "looked for one that no other function of the file calls."
+        )
+    raise UsageError(
+        f"{source.path.name} has several functions ({', '.join(outer)}); "
+        f"choose one with --reference {outer[0]}."
+    )

@@ -1,0 +1,1 @@
+"""The full-screen display: events fold into one snapshot, panes draw it."""

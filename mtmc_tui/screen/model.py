@@ -1,0 +1,335 @@
+"""What the screen knows: an immutable snapshot, and the one function that moves it on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from types import MappingProxyType
+
+from mtmc_engine.core.action import Action, ScoredAction
+from mtmc_engine.core.events import (
+    AnyEvent,
+    BestChanged,
+    CandidateReady,
+    Decided,
+    DecisionNeeded,
+    Exported,
+    Failed,
+    GateFinished,
+    GateStarted,
+    NodeAdded,
+    Notice,
+    PhaseChanged,
+    PlanProposed,
+    RunPaused,
+    SessionFinished,
+    SessionStarted,
+    SourceChanged,
+    StepStarted,
+    TaskOpened,
+    VerdictReached,
+)
+from mtmc_engine.core.measurement import GroupCost, Measurement
+from mtmc_engine.core.program import Region
+from mtmc_engine.core.verdict import Gate, GateResult, Verdict
+
+ORIGINAL = "n0"
+PROVING = "proving"
+WAITING = "waiting"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A program of the tree, or a candidate on its way into it.
+
+    state: "open", "kept", "rejected", "failed" as the engine says; "proving" while gates run;
+           "waiting" while the user is asked about it.
+    gates: results so far; `gate` is the one that runs now.
+    """
+
+    id: str
+    parent: str | None
+    action: Action | None
+    state: str
+    source: str = ""
+    diff: str = ""
+    step: int = 0
+    probability: float | None = None
+    attempt: int = 1
+    gates: tuple[GateResult, ...] = ()
+    gate: Gate | None = None
+    regions: tuple[Region, ...] = ()
+    verdict: Verdict | None = None
+    measurement: Measurement | None = None
+    coder: str = ""
+    seconds: float = 0.0
+    reason: str = ""
+
+    def evidence(self, gate: Gate) -> Mapping[str, object]:
+        """What that gate found; empty where it has not run."""
+        return next((result.evidence for result in self.gates if result.gate == gate), {})
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A step that the coder works on: it has no node yet."""
+
+    step: int
+    node: str
+    action: Action
+    probability: float
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything the panes draw.
+
+    started_at, phase_at: seconds on the client's clock.
+    at: the node that the plan continues from.
+    live: the candidate that is being proven or asked about, "" between steps.
+    """
+
+    session: SessionStarted | None = None
+    task: TaskOpened | None = None
+    phase: PhaseChanged | None = None
+    started_at: float = 0.0
+    phase_at: float = 0.0
+    nodes: Mapping[str, Node] = field(default_factory=lambda: MappingProxyType({}))
+    costs: Mapping[str, tuple[GroupCost, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    proposal: PlanProposed | None = None
+    pending: Pending | None = None
+    live: str = ""
+    at: str = ORIGINAL
+    step: int = 0
+    question: DecisionNeeded | None = None
+    best: BestChanged | None = None
+    paused: bool = False
+    stale: SourceChanged | None = None
+    notices: tuple[Notice, ...] = ()
+    exported: Exported | None = None
+    finished: SessionFinished | None = None
+    failure: Failed | None = None
+    ended_at: float | None = None
+
+    @property
+    def running(self) -> bool:
+        """The engine has not said its last word."""
+        return self.finished is None and self.failure is None
+
+    @property
+    def measured(self) -> bool:
+        """Times come from a GPU of this machine."""
+        return self.task is not None and self.task.measured
+
+    def children(self, node: str) -> tuple[Node, ...]:
+        """In the order they were tried."""
+        return tuple(child for child in self.nodes.values() if child.parent == node)
+
+    def options(self) -> tuple[ScoredAction, ...]:
+        """The current proposal without what has become a node of the tree, best first."""
+        if self.proposal is None or not self.running:
+            return ()
+        tried = {child.action.phrase for child in self.children(self.proposal.node) if child.action}
+        return tuple(o for o in self.proposal.options if o.action.phrase not in tried)
+
+
+def apply(snapshot: Snapshot, event: AnyEvent, now: float) -> Snapshot:
+    """The snapshot after `event`, which arrived at `now` (seconds on the client's clock)."""
+    return _apply(event, snapshot, now)
+
+
+@singledispatch
+def _apply(event: AnyEvent, snapshot: Snapshot, now: float) -> Snapshot:
+    raise TypeError(f"no rule for {type(event).__name__}")
+
+
+@_apply.register
+def _(event: SessionStarted, snapshot: Snapshot, now: float) -> Snapshot:
+    return Snapshot(session=event, started_at=now, phase_at=now)
+
+
+@_apply.register
+def _(event: PhaseChanged, snapshot: Snapshot, now: float) -> Snapshot:
+    old = snapshot.phase
+    same = old is not None and (old.phase, old.detail) == (event.phase, event.detail)
+    return replace(snapshot, phase=event, phase_at=snapshot.phase_at if same else now)
+
+
+@_apply.register
+def _(event: TaskOpened, snapshot: Snapshot, now: float) -> Snapshot:
+    return replace(snapshot, task=event, stale=None)
+
+
+@_apply.register
+def _(event: NodeAdded, snapshot: Snapshot, now: float) -> Snapshot:
+    known = snapshot.nodes.get(event.node)
+    verdict = event.verdict or (known.verdict if known else None)
+    measurement = event.measurement or (verdict.measurement if verdict else None)
+    node = replace(
+        known or Node(event.node, event.parent, event.action, event.state),
+        parent=event.parent,
+        action=event.action,
+        state=event.state,
+        source=event.source,
+        diff=event.diff or (known.diff if known else ""),
+        gates=verdict.gates if verdict and verdict.gates else (known.gates if known else ()),
+        gate=None,
+        regions=event.regions or (known.regions if known else ()),
+        verdict=verdict,
+        measurement=measurement,
+    )
+    moved = _with_node(snapshot, node)
+    if measurement is not None and measurement.groups:
+        moved = _with_costs(moved, event.node, measurement.groups)
+    if event.state == "kept" or event.parent is None:
+        moved = replace(moved, at=event.node)
+    asked = snapshot.question is not None and snapshot.question.node == event.node
+    live = snapshot.live if asked or snapshot.live != event.node else ""
+    return replace(moved, live=live)
+
+
+@_apply.register
+def _(event: PlanProposed, snapshot: Snapshot, now: float) -> Snapshot:
+    moved = replace(
+        snapshot, proposal=event, at=event.node, step=event.step, pending=None, live=""
+    )
+    return _with_costs(moved, event.node, event.costs) if event.costs else moved
+
+
+@_apply.register
+def _(event: StepStarted, snapshot: Snapshot, now: float) -> Snapshot:
+    pending = Pending(event.step, event.node, event.action, event.probability, event.attempt)
+    return replace(snapshot, pending=pending, step=event.step, live="")
+
+
+@_apply.register
+def _(event: CandidateReady, snapshot: Snapshot, now: float) -> Snapshot:
+    pending = snapshot.pending
+    node = Node(
+        event.node,
+        event.parent,
+        pending.action if pending else None,
+        PROVING,
+        source=event.source,
+        diff=event.diff,
+        step=pending.step if pending else snapshot.step,
+        probability=pending.probability if pending else None,
+        attempt=pending.attempt if pending else 1,
+        coder=event.coder,
+        seconds=event.seconds,
+    )
+    return replace(_with_node(snapshot, node), live=event.node, pending=None, question=None)
+
+
+@_apply.register
+def _(event: GateStarted, snapshot: Snapshot, now: float) -> Snapshot:
+    return _change(snapshot, event.node, gate=event.gate)
+
+
+@_apply.register
+def _(event: GateFinished, snapshot: Snapshot, now: float) -> Snapshot:
+    node = snapshot.nodes.get(event.node)
+    if node is None:
+        return snapshot
+    others = tuple(result for result in node.gates if result.gate != event.result.gate)
+    return _change(snapshot, event.node, gate=None, gates=(*others, event.result))
+
+
+@_apply.register
+def _(event: VerdictReached, snapshot: Snapshot, now: float) -> Snapshot:
+    node = snapshot.nodes.get(event.node)
+    if node is None:
+        return snapshot
+    verdict = event.verdict
+    moved = _change(
+        snapshot,
+        event.node,
+        gate=None,
+        gates=verdict.gates or node.gates,
+        verdict=verdict,
+        measurement=verdict.measurement,
+    )
+    if verdict.measurement is not None and verdict.measurement.groups:
+        return _with_costs(moved, event.node, verdict.measurement.groups)
+    return moved
+
+
+@_apply.register
+def _(event: DecisionNeeded, snapshot: Snapshot, now: float) -> Snapshot:
+    moved = _change(snapshot, event.node, state=WAITING)
+    return replace(moved, question=event, live=event.node, step=event.step)
+
+
+@_apply.register
+def _(event: Decided, snapshot: Snapshot, now: float) -> Snapshot:
+    node = snapshot.nodes.get(event.node)
+    state = {"approve": "kept", "reject": "rejected", "skip": "rejected"}.get(event.choice)
+    moved = replace(snapshot, question=None, live="")
+    if node is None:
+        return moved
+    # A failed program stays failed, and what the engine has filed keeps its state.
+    if state is not None and node.state in (PROVING, WAITING):
+        failed = node.verdict is not None and not node.verdict.proven
+        return _change(moved, event.node, state="failed" if failed else state, reason=event.reason)
+    return _change(moved, event.node, reason=event.reason)
+
+
+@_apply.register
+def _(event: BestChanged, snapshot: Snapshot, now: float) -> Snapshot:
+    return replace(snapshot, best=event)
+
+
+@_apply.register
+def _(event: SourceChanged, snapshot: Snapshot, now: float) -> Snapshot:
+    return replace(snapshot, stale=event)
+
+
+@_apply.register
+def _(event: RunPaused, snapshot: Snapshot, now: float) -> Snapshot:
+    return replace(snapshot, paused=event.paused)
+
+
+@_apply.register
+def _(event: Notice, snapshot: Snapshot, now: float) -> Snapshot:
+    return replace(snapshot, notices=(*snapshot.notices, event))
+
+
+@_apply.register
+def _(event: Exported, snapshot: Snapshot, now: float) -> Snapshot:
+    return replace(snapshot, exported=event)
+
+
+@_apply.register
+def _(event: SessionFinished, snapshot: Snapshot, now: float) -> Snapshot:
+    return replace(_at_rest(snapshot, now), finished=event)
+
+
+@_apply.register
+def _(event: Failed, snapshot: Snapshot, now: float) -> Snapshot:
+    return replace(_at_rest(snapshot, now), failure=event)
+
+
+def _at_rest(snapshot: Snapshot, now: float) -> Snapshot:
+    return replace(
+        snapshot, question=None, pending=None, live="", phase=None, ended_at=now, paused=False
+    )
+
+
+def _with_node(snapshot: Snapshot, node: Node) -> Snapshot:
+    return replace(snapshot, nodes=MappingProxyType({**snapshot.nodes, node.id: node}))
+
+
+def _with_costs(snapshot: Snapshot, node: str, costs: tuple[GroupCost, ...]) -> Snapshot:
+    return replace(snapshot, costs=MappingProxyType({**snapshot.costs, node: costs}))
+
+
+def _change(snapshot: Snapshot, node: str, **changes: object) -> Snapshot:
+    """The snapshot with fields of one node replaced; unchanged where the node is not known."""
+    known = snapshot.nodes.get(node)
+    if known is None:
+        return snapshot
+    return _with_node(snapshot, replace(known, **changes))  # type: ignore[arg-type]

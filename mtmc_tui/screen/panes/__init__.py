@@ -1,0 +1,1 @@
+"""The five panes and the lines around them."""
