@@ -110,7 +110,7 @@ class Scorer:
     def _excess(self, stable: int, moving: int, tries: Sequence[trie.Trie]) -> int:
         branches = max(len(one.decoded) for one in tries)
         excess = max(0, stable + moving + branches - self._context.n_ctx)
-        if excess > stable or moving == 0:
+        if excess > stable or branches > BATCH_TOKENS:
             raise StateTooLong(
                 f"The state's changing part ({moving} tokens) and the legal steps ({branches}) "
                 f"exceed the model's context of {self._context.n_ctx} tokens."

@@ -124,3 +124,14 @@ def specs_of(graph: Graph) -> dict[str, TensorSpec]:
     specs = {value.name: value.spec for value in graph.inputs}
     specs.update({node.name: node.out[0] for node in graph.nodes if node.out})
     return specs
+
+
+def users_of(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """Names of the nodes that read each value, in execution order, each once."""
+    found: dict[str, dict[str, None]] = {value.name: {} for value in graph.inputs}
+    found.update((node.name, {}) for node in graph.nodes)
+    for node in graph.nodes:
+        for name in node_refs(node):
+            if name in found:
+                found[name][node.name] = None
+    return {name: tuple(readers) for name, readers in found.items()}

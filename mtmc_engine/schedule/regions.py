@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from mtmc_engine.core.graph import Graph, node_refs, refs
 from mtmc_engine.core.program import Group, Library, Region, Schedule
-from mtmc_engine.schedule.classes import GLUE, Sort, sorts_of, specs_of
+from mtmc_engine.schedule.classes import GLUE, Sort, sorts_of, specs_of, users_of
 from mtmc_engine.schedule.flowgraph import GroupGraph
 from mtmc_engine.schedule.labels import label_of
 
@@ -87,42 +87,82 @@ def _members(graph: Graph) -> list[tuple[str, ...]]:
 def _pointwise_chains(graph: Graph, sorts: dict[str, Sort]) -> dict[str, int]:
     """A set number for every node that computes: pointwise neighbours share one.
 
-    Nodes are taken in execution order; each joins the sets of its pointwise operands as far as
-    no path leads out of the joined set and back into it.
+    Nodes are taken in execution order; each joins the sets of its pointwise operands, latest
+    first, as far as no path leads out of the joined set and back into it.
     """
-    specs = specs_of(graph)
     position = {node.name: at for at, node in enumerate(graph.nodes)}
     users = users_of(graph)
+    shapes = {name: spec.shape for name, spec in specs_of(graph).items()}
     sets: dict[str, int] = {}
     members: dict[int, list[str]] = {}
-    for node in graph.nodes:
-        sort = sorts[node.name]
-        if sort in GLUE or sort is Sort.PART:
+    for at, node in enumerate(graph.nodes):
+        if sorts[node.name] in GLUE or sorts[node.name] is Sort.PART:
             continue
-        own = position[node.name]
-        sets[node.name], members[own] = own, [node.name]
-        if sort is not Sort.POINTWISE:
+        sets[node.name], members[at] = at, [node.name]
+        if sorts[node.name] is not Sort.POINTWISE:
             continue
-        for operand in dict.fromkeys(node_refs(node)):
-            theirs = sets.get(operand)
-            if theirs is None or theirs == own or sorts[operand] is not Sort.POINTWISE:
+        operands = {n for n in node_refs(node) if n in sets and sorts[n] is Sort.POINTWISE}
+        for operand in sorted(operands, key=position.__getitem__, reverse=True):
+            theirs = sets[operand]
+            if theirs == at:
                 continue
-            joined = members[theirs] + members[own]
-            if _same_shape_outside(joined, node.name, specs, users) and not _leaves_and_returns(
-                graph, position, sets, members, (theirs, own)
-            ):
-                for name in members[theirs]:
-                    sets[name] = own
-                members[own] = joined
-                del members[theirs]
+            joined = set(members[theirs] + members[at])
+            if _escapes(joined, node.name, shapes, users):
+                continue
+            if _returns(joined, users, sets, members):
+                continue
+            members[at] = members.pop(theirs) + members[at]
+            sets.update(dict.fromkeys(members[at], at))
     return sets
 
 
-def _same_shape_outside(
-    names: list[str], last: str, specs: dict[str, object], users: dict[str, set[str]]
+def _escapes(
+    names: set[str],
+    last: str,
+    shapes: dict[str, tuple[int, ...]],
+    users: dict[str, tuple[str, ...]],
 ) -> bool:
-    """Whether every value that others read has the shape of the chain's last one."""
-    shape = specs[last].shape
-    return all(
-        specs[name].shape == shape or users[name] <= set(names) for name in names if name != last
+    """Whether a value of another shape than the chain's last one is read outside of it."""
+    return any(
+        shapes[name] != shapes[last] and not names.issuperset(users[name] or ("",))
+        for name in names
     )
+
+
+def _returns(
+    names: set[str],
+    users: dict[str, tuple[str, ...]],
+    sets: dict[str, int],
+    members: dict[int, list[str]],
+) -> bool:
+    """Whether a path leaves `names` and comes back; a set once entered may be left anywhere."""
+    seen: set[str] = set()
+    stack = [user for name in names for user in users[name] if user not in names]
+    while stack:
+        name = stack.pop()
+        if name in names:
+            return True
+        if name in seen:
+            continue
+        seen.add(name)
+        whole = members[sets[name]] if name in sets else [name]
+        seen.update(whole)
+        stack.extend(user for member in whole for user in users[member])
+    return False
+
+
+def _give_parts_to_makers(graph: Graph, sorts: dict[str, Sort], sets: dict[str, int]) -> None:
+    for node in graph.nodes:
+        if sorts[node.name] is Sort.PART:
+            sets[node.name] = sets[node_refs(node)[0]]
+
+
+def _give_views_to_readers(graph: Graph, sorts: dict[str, Sort], sets: dict[str, int]) -> None:
+    users = users_of(graph)
+    results = {*refs(graph.outputs), *graph.mutations.values()}
+    for node in reversed(graph.nodes):
+        if sorts[node.name] is Sort.VIEW and node.name not in results:
+            readers = {sets.get(user) for user in users[node.name]}
+            only = readers.pop() if len(readers) == 1 else None
+            if only is not None:
+                sets[node.name] = only

@@ -86,6 +86,13 @@ def resident_bytes(pids: list[int]) -> int:
     return total
 
 
+def kill_tree(pid: int) -> None:
+    """SIGKILL to a process and all its descendants."""
+    for doomed in [pid, *descendants(pid)]:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(doomed, signal.SIGKILL)
+
+
 def kill_descendants(patience_s: float = 5.0) -> None:
     """Kill and reap all descendants of this process, which must be one that adopts orphans.
 
@@ -93,9 +100,8 @@ def kill_descendants(patience_s: float = 5.0) -> None:
     """
     until = time.monotonic() + patience_s
     while time.monotonic() < until:
-        for pid in descendants(os.getpid()):
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        for child in children_of(os.getpid()):
+            kill_tree(child)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

@@ -8,6 +8,7 @@ kept, and measures wall-clock time and resident memory.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import importlib
 import os
 import select
@@ -87,7 +88,7 @@ def supervise(request: Request, result: int, channel: socket.socket, root: Path)
     root: folder in which the job's private folder is made.
     """
     adopt_orphans()
-    waker = _wake_on_signals()
+    waker = wake_on_signals()
     supervisor = os.getpid()
     channel.sendall(msgspec.json.encode({"supervisor": supervisor}) + b"\n")
     private = Path(tempfile.mkdtemp(prefix="job-", dir=root))
@@ -117,7 +118,7 @@ def supervise(request: Request, result: int, channel: socket.socket, root: Path)
     os._exit(0)
 
 
-def _wake_on_signals() -> int:
+def wake_on_signals() -> int:
     """Read end of a pipe that gets a byte for each SIGCHLD and SIGTERM."""
     waker_r, waker_w = os.pipe()
     for fd in (waker_r, waker_w):
@@ -189,6 +190,7 @@ def _watch(
 
 def _become_worker(supervisor: int, private: Path, cache: str, output: int) -> None:
     """Turn a just forked process into a worker: own session, folders, output and rights."""
+    gc.enable()
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -245,5 +247,5 @@ def _failure(nonce: str, error: BaseException) -> Line:
     sentence = traceback.format_exception_only(error)[-1].strip()
     failure = None
     if isinstance(error, MtmcError):
-        failure = {"type": type(error).__name__, "args": [str(error)], **vars(error)}
+        failure = {"type": type(error).__name__, "sentence": str(error), **vars(error)}
     return Line(nonce, "error", error=sentence, traceback=text, failure=failure)

@@ -1,0 +1,135 @@
+"""The planner's host: a child process that keeps one model loaded and scores phrases.
+
+`python -m mtmc_engine.planner.llama_host` reads requests and writes replies, one JSON object a
+line; a reply carries its request's id. Requests:
+
+    {"id", "op": "load", "path", "threads", "n_ctx"}  -> {"id", "n_ctx", "n_vocab", "seconds"}
+    {"id", "op": "prime", "prefix"}                   -> {"id", "prefix_tokens", "seconds"}
+    {"id", "op": "score", "prefix", "changing", "phrases"} -> {"id", fields of Scores}
+
+What cannot be served is answered {"id", "error"}; the end of standard input ends the process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from mtmc_engine.planner.scorer import Scorer
+
+# Enough for a long prefix, the changing part and every phrase; 47 MB with the bundled model.
+DEFAULT_CONTEXT = 2048
+
+
+class Load(Struct, frozen=True, tag_field="op", tag="load"):
+    """Load a model file; the caller has checked it. threads: for decoding."""
+
+    id: int
+    path: str
+    threads: int
+    n_ctx: int = DEFAULT_CONTEXT
+
+
+class Prime(Struct, frozen=True, tag_field="op", tag="prime"):
+    """Read the stable prefix ahead of the first decision."""
+
+    id: int
+    prefix: str
+
+
+class Score(Struct, frozen=True, tag_field="op", tag="score"):
+    """Score at least one phrase after prefix + changing."""
+
+    id: int
+    prefix: str
+    changing: str
+    phrases: tuple[str, ...]
+
+
+Request = Load | Prime | Score
+
+
+class Streams(NamedTuple):
+    """The protocol's own ends of the pipes."""
+
+    requests: BinaryIO
+    replies: BinaryIO
+
+
+def private_streams() -> Streams:
+    """Take the protocol off file descriptors 0 and 1.
+
+    llama.cpp and what it links to print to 1 and 2; from here on 1 is what 2 is, the log.
+    """
+    requests = os.fdopen(os.dup(0), "rb")
+    replies = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return Streams(requests, replies)
+
+
+def load(request: Load) -> tuple[Scorer, dict[str, Any]]:
+    """A scorer with the model of `request`, and the reply. Raises ModelRefused."""
+    began = time.perf_counter()
+    from mtmc_engine.planner.llama_context import Context
+    from mtmc_engine.planner.scorer import Scorer
+
+    context = Context(request.path, request.threads, request.n_ctx)
+    facts = {"n_ctx": context.n_ctx, "n_vocab": context.n_vocab}
+    return Scorer(context), {**facts, "seconds": time.perf_counter() - began}
+
+
+def answer(scorer: Scorer, request: Prime | Score) -> dict[str, Any]:
+    """The reply to a request of a loaded model. Raises StateTooLong."""
+    if isinstance(request, Score):
+        scores = scorer.score(request.prefix, request.changing, request.phrases)
+        reply: dict[str, Any] = msgspec.to_builtins(scores)
+        return reply
+    began = time.perf_counter()
+    count = scorer.prime(request.prefix)
+    return {"prefix_tokens": count, "seconds": time.perf_counter() - began}
+
+
+def serve(streams: Streams) -> None:
+    """Answer requests until their end. The first must be a load."""
+    decode = msgspec.json.Decoder(Request).decode
+    scorer: Scorer | None = None
+    for line in streams.requests:
+        request = decode(line)
+        try:
+            if isinstance(request, Load):
+                scorer, reply = load(request)
+            elif scorer is None:
+                reply = {"error": "No model is loaded: send a load request first."}
+            else:
+                reply = answer(scorer, request)
+        except expected_errors() as error:
+            reply = {"error": str(error)}
+        streams.replies.write(msgspec.json.encode({"id": request.id, **reply}) + b"\n")
+        streams.replies.flush()
+
+
+def expected_errors() -> tuple[type[Exception], ...]:
+    """What a request may fail with; anything else ends the process with a traceback in the log."""
+    from mtmc_engine.planner.llama_context import ModelRefused
+    from mtmc_engine.planner.scorer import StateTooLong
+
+    return (ModelRefused, StateTooLong)
+
+
+def main() -> int:
+    """Serve on standard input and output."""
+    serve(private_streams())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
