@@ -65,12 +65,16 @@ class Engine:
 
     async def send(self, command: AnyCommand) -> None:
         """Ask the engine for something. Nothing happens where it has already ended."""
+        self.write_line(encode(command))
+        if self.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                await self.process.stdin.drain()
+
+    def write_line(self, line: bytes) -> None:
+        """Queue a command that is already one line of JSON, without its newline."""
         stdin = self.process.stdin
-        if stdin is None or stdin.is_closing():
-            return
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            stdin.write(encode(command) + b"\n")
-            await stdin.drain()
+        if stdin is not None and not stdin.is_closing():
+            stdin.write(line + b"\n")
 
     def close_input(self) -> None:
         """Tell the engine that nobody will answer any more."""
@@ -116,22 +120,24 @@ class Engine:
         return Failed(text=text, exit_code=1, kind="protocol")
 
 
-async def run_document(arguments: list[str]) -> tuple[int, bytes, bytes]:
-    """Run an engine command that prints one JSON document: exit code, stdout, stderr."""
+async def run_document(arguments: list[str]) -> tuple[int, bytes]:
+    """Run an engine command that prints one JSON document: exit code and document.
+
+    What it says on standard error, such as its one sentence about an error, goes to ours.
+    """
     process = await asyncio.create_subprocess_exec(
         *engine_command(arguments),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
         env=engine_environment(),
     )
     try:
-        stdout, stderr = await process.communicate()
+        stdout, _ = await process.communicate()
     except asyncio.CancelledError:
         await _end(process)
         raise
-    return process.returncode or 0, stdout, stderr
+    return process.returncode or 0, stdout
 
 
 def engine_command(arguments: list[str]) -> list[str]:
@@ -159,7 +165,7 @@ def new_log() -> Path:
     else:
         from platformdirs import user_log_path
 
-        folder = user_log_path("mtmc", appauthor=False)
+        folder = user_log_path("mtmc-tui")
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"engine-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 import msgspec
 
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.task import Policy
+from mtmc_engine.system.suggest import nearest
 
 
 def read_policy(declared: Any, overrides: dict[str, Any], file_name: str) -> Policy:
@@ -25,9 +25,10 @@ def read_policy(declared: Any, overrides: dict[str, Any], file_name: str) -> Pol
     known = Policy.__struct_fields__
     for key in keys:
         if key not in known:
-            close = difflib.get_close_matches(str(key), known, 1, 0.0)[0]
-            hint = f"did you mean {close!r}?"
-            raise UsageError(f"TASK in {file_name} has an unknown key {key!r}; {hint}")
+            close = nearest(str(key), known)
+            raise UsageError(
+                f"TASK in {file_name} has an unknown key {key!r}; did you mean {close!r}?"
+            )
     if "shapes" in keys:
         keys["shapes"] = _input_sets(keys["shapes"])
     if "dtypes" in keys:

@@ -122,9 +122,8 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr | None
     if isinstance(target, ast.Name):
         return [(target.id, value)]
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        if len(target.elts) == len(value.elts):
-            both = zip(target.elts, value.elts, strict=True)
-            return [pair for t, v in both for pair in _pairs(t, v)]
+        both = zip(target.elts, value.elts, strict=False)
+        return [pair for t, v in both for pair in _pairs(t, v)]
     return [(n.id, None) for n in ast.walk(target) if isinstance(n, ast.Name)]
 
 
@@ -175,8 +174,6 @@ class _Override(ast.NodeTransformer):
         if isinstance(target, ast.Name) and target.id in self.constants:
             return ast.copy_location(ast.Constant(self.constants[target.id]), value)
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            if len(target.elts) == len(value.elts):
-                both = zip(target.elts, value.elts, strict=True)
-                elements = [self._value(t, v) for t, v in both]
-                return ast.copy_location(ast.Tuple(elements, ast.Load()), value)
+            elements = [self._value(t, v) for t, v in zip(target.elts, value.elts, strict=False)]
+            return ast.copy_location(ast.Tuple(elements, ast.Load()), value)
         return value

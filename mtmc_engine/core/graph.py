@@ -7,7 +7,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 # An argument of an operator: a JSON value. A string "%name" refers to the value called
-# `name`; dtypes, devices and layouts are strings such as "torch.float32"; lists nest.
+# `name`; dtypes, devices and layouts are strings such as "torch.float32" (the device "cpu" means
+# the device of the call's tensors); floats that JSON lacks are the strings "inf", "-inf" and
+# "nan"; lists nest.
 Arg = Any
 
 ITEM_BYTES = {
@@ -71,8 +73,12 @@ class Node(Struct, frozen=True):
     """One operator call.
 
     op:     ATen overload such as "aten.softmax.int"; "getitem" selects from a tuple;
-            "sym" is Python integer arithmetic over sizes (`args` holds the expression, `out`
-            is empty); "opaque" calls the module at path `module` as it is.
+            "sym" is Python arithmetic over sizes (`out` is empty): args are ("size", "%x", 0)
+            for x.shape[0], ("numel", "%x"), or the name of a function of Python's `operator`
+            module and its arguments, such as ("mul", "%size", 4), ("floordiv", "%size", 2) and
+            ("pow", "%float", -0.5), or "max", "min", "float", "int", "sqrt";
+            "opaque" calls the module at path `module` as it is, with `args` and `kwargs`; its
+            (nested) result is taken apart by "getitem" nodes, which index as Python does.
     out:    specs of the results, in order.
     module: attribute path of the module that issued the call, "" for the reference itself.
     line:   line of the user's file that issued the call, 0 where unknown.

@@ -5,7 +5,7 @@ line; a reply carries its request's id. Requests:
 
     {"id", "op": "load", "path", "threads", "n_ctx"}  -> {"id", "n_ctx", "n_vocab", "seconds"}
     {"id", "op": "prime", "prefix"}                   -> {"id", "prefix_tokens", "seconds"}
-    {"id", "op": "score", "prefix", "changing", "phrases"} -> {"id", fields of Scores}
+    {"id", "op": "score", "prefix", "changing", "phrases"} -> {"id", fields of Reading}
 
 What cannot be served is answered {"id", "error"}; the end of standard input ends the process.
 """

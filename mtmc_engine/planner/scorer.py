@@ -9,43 +9,15 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from mtmc_engine.planner import trie
 from mtmc_engine.planner.llama_context import BATCH_TOKENS, MOST_PHRASES, Context, Entry
+from mtmc_engine.planner.reading import PhraseScore, Reading
 
 
 class StateTooLong(Exception):
     """The changing part and the phrases alone exceed the model's context."""
-
-
-class PhraseScore(Struct, frozen=True):
-    """logprob: sum over the phrase's tokens of ln p(token | prompt, tokens before)."""
-
-    logprob: float
-    tokens: int
-    words: int
-
-
-class Scores(Struct, frozen=True):
-    """Scores of the phrases in the order asked for, and what they cost.
-
-    reused_tokens:  tokens of the prefix that were in memory already.
-    dropped_tokens: tokens cut from the prefix's end so that the state fits the context.
-    trie_tokens:    tokens of the phrases, shared beginnings counted once;
-                    `decoded_tokens` of them went through the model.
-    seconds:        wall-clock time by part: "prefix", "changing", "trie".
-    """
-
-    scores: tuple[PhraseScore, ...]
-    prefix_tokens: int
-    reused_tokens: int
-    dropped_tokens: int
-    changing_tokens: int
-    trie_tokens: int
-    decoded_tokens: int
-    seconds: dict[str, float]
 
 
 class Scorer:
@@ -61,7 +33,7 @@ class Scorer:
         self._hold_prefix(tokens)
         return len(tokens)
 
-    def score(self, prefix: str, changing: str, phrases: Sequence[str]) -> Scores:
+    def score(self, prefix: str, changing: str, phrases: Sequence[str]) -> Reading:
         """Score each phrase as the continuation " phrase" of prefix + changing.
 
         Where the state exceeds the context the prefix is cut at its end: the instructions stand
@@ -89,7 +61,7 @@ class Scorer:
             for value in self._score_trie(one, len(stable) + len(moving), after_prompt)
         ]
         ended = time.perf_counter()
-        return Scores(
+        return Reading(
             scores=tuple(
                 PhraseScore(logprob, len(ids), len(phrase.split()))
                 for logprob, ids, phrase in zip(logprobs, tokens, phrases, strict=True)

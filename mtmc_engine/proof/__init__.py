@@ -1,0 +1,1 @@
+"""Proof: gates, variants, integrity, timing and its statistics, estimates."""

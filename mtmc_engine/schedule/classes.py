@@ -36,17 +36,22 @@ GLUE = frozenset({Sort.VIEW, Sort.SIZE, Sort.FACTORY})
 # Library calls worth keeping while what follows them is fused.
 HEAVY = frozenset({Sort.MATMUL, Sort.CONVOLUTION, Sort.ATTENTION, Sort.RECURRENT})
 
-_VIEWS = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_VIEWS = _words(
     """alias as_strided broadcast_to chunk detach expand expand_as flatten lift_fresh_copy
     movedim narrow permute real reshape select slice split split_with_sizes squeeze swapaxes
     swapdims t transpose unbind unflatten unfold unsafe_chunk unsafe_split unsqueeze view view_as
-    _reshape_alias _unsafe_view""".split()
+    _reshape_alias _unsafe_view"""
 )
-_FACTORIES = frozenset(
+_FACTORIES = _words(
     """arange empty eye full full_like linspace new_empty new_full new_ones new_zeros ones
-    ones_like scalar_tensor zeros zeros_like empty_like lift_fresh""".split()
+    ones_like scalar_tensor zeros zeros_like empty_like lift_fresh"""
 )
-_POINTWISE = frozenset(
+_POINTWISE = _words(
     """abs acos acosh add addcdiv addcmul asin asinh atan atan2 atanh bitwise_and bitwise_not
     bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clone contiguous copy copysign cos
     cosh deg2rad div elu eq erf erfc exp exp2 expm1 fill floor floor_divide fmax fmin fmod ge gelu
@@ -56,9 +61,9 @@ _POINTWISE = frozenset(
     pow prelu rad2deg reciprocal relu relu6 remainder round rrelu_with_noise_functional rsqrt rsub
     selu sgn sigmoid sign silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract
     tan tanh threshold to true_divide trunc type_as where xlogy _to_copy _conj
-    _prelu_kernel""".split()
+    _prelu_kernel"""
 )
-_ROWWISE = frozenset(
+_ROWWISE = _words(
     """all amax amin aminmax any argmax argmin batch_norm binary_cross_entropy
     binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity cross_entropy_loss
     cummax cummin cumprod cumsum frobenius_norm glu group_norm hinge_embedding_loss huber_loss
@@ -68,19 +73,19 @@ _ROWWISE = frozenset(
     nuclear_norm poisson_nll_loss prod rms_norm smooth_l1_loss soft_margin_loss softmax softmin std
     std_mean sum triplet_margin_loss var var_mean _fused_rms_norm _log_softmax
     _native_batch_norm_legit _native_batch_norm_legit_functional
-    _native_batch_norm_legit_no_training _softmax""".split()
+    _native_batch_norm_legit_no_training _softmax"""
 )
 _BY_SORT = {
     Sort.VIEW: _VIEWS,
     Sort.FACTORY: _FACTORIES,
     Sort.POINTWISE: _POINTWISE,
     Sort.ROWWISE: _ROWWISE,
-    Sort.MATMUL: frozenset(
-        "addbmm addmm addmv baddbmm bilinear bmm dot einsum linear matmul mm mv vdot".split()
+    Sort.MATMUL: _words(
+        "addbmm addmm addmv baddbmm bilinear bmm dot einsum linear matmul mm mv vdot"
     ),
-    Sort.CONVOLUTION: frozenset(
+    Sort.CONVOLUTION: _words(
         """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
-        convolution""".split()
+        convolution"""
     ),
     Sort.ATTENTION: frozenset({"scaled_dot_product_attention"}),
     Sort.RECURRENT: frozenset({"gru", "lstm", "rnn_relu", "rnn_tanh"}),

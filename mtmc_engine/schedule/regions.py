@@ -67,21 +67,16 @@ def number_of(region: str) -> int:
 
 
 def _members(graph: Graph) -> list[tuple[str, ...]]:
-    """Node names of each initial region, in order of their first node that is not a view."""
+    """Node names of each initial region, in the order in which regions run."""
     sorts = sorts_of(graph)
     sets = _pointwise_chains(graph, sorts)
     _give_parts_to_makers(graph, sorts, sets)
     _give_views_to_readers(graph, sorts, sets)
-    position = {node.name: at for at, node in enumerate(graph.nodes)}
-    found: dict[int, list[str]] = {}
+    found: dict[int | str, list[str]] = {}
     for node in graph.nodes:
-        if node.name in sets:
-            found.setdefault(sets[node.name], []).append(node.name)
-    ordered = sorted(
-        found.values(),
-        key=lambda names: min(position[n] for n in names if sorts[n] not in GLUE),
-    )
-    return [tuple(names) for names in ordered]
+        found.setdefault(sets.get(node.name, node.name), []).append(node.name)
+    groups = GroupGraph(graph, tuple(tuple(names) for names in found.values()))
+    return [groups.members[at] for at in groups.order() if groups.members[at][0] in sets]
 
 
 def _pointwise_chains(graph: Graph, sorts: dict[str, Sort]) -> dict[str, int]:
@@ -91,7 +86,7 @@ def _pointwise_chains(graph: Graph, sorts: dict[str, Sort]) -> dict[str, int]:
     first, as far as no path leads out of the joined set and back into it.
     """
     position = {node.name: at for at, node in enumerate(graph.nodes)}
-    users = users_of(graph)
+    users = _readers(graph)
     shapes = {name: spec.shape for name, spec in specs_of(graph).items()}
     sets: dict[str, int] = {}
     members: dict[int, list[str]] = {}
@@ -116,6 +111,14 @@ def _pointwise_chains(graph: Graph, sorts: dict[str, Sort]) -> dict[str, int]:
     return sets
 
 
+def _readers(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """Nodes that read each value; "" stands for the caller."""
+    users = users_of(graph)
+    for name in [*refs(graph.outputs), *graph.mutations.values()]:
+        users[name] = (*users[name], "")
+    return {**users, "": ()}
+
+
 def _escapes(
     names: set[str],
     last: str,
@@ -123,10 +126,7 @@ def _escapes(
     users: dict[str, tuple[str, ...]],
 ) -> bool:
     """Whether a value of another shape than the chain's last one is read outside of it."""
-    return any(
-        shapes[name] != shapes[last] and not names.issuperset(users[name] or ("",))
-        for name in names
-    )
+    return any(shapes[name] != shapes[last] and not names.issuperset(users[name]) for name in names)
 
 
 def _returns(
@@ -158,10 +158,9 @@ def _give_parts_to_makers(graph: Graph, sorts: dict[str, Sort], sets: dict[str, 
 
 
 def _give_views_to_readers(graph: Graph, sorts: dict[str, Sort], sets: dict[str, int]) -> None:
-    users = users_of(graph)
-    results = {*refs(graph.outputs), *graph.mutations.values()}
+    users = _readers(graph)
     for node in reversed(graph.nodes):
-        if sorts[node.name] is Sort.VIEW and node.name not in results:
+        if sorts[node.name] is Sort.VIEW:
             readers = {sets.get(user) for user in users[node.name]}
             only = readers.pop() if len(readers) == 1 else None
             if only is not None:

@@ -118,15 +118,12 @@ class WarmParent:
         self._control: socket.socket | None = None
         self._log: IO[bytes] | None = None
         self._starting = asyncio.Lock()
-        self._deaths = 0  # since the last job that ended
 
     async def start(self) -> None:
         """Start the process if it is not running. Raises WorkerDied where it cannot start."""
         async with self._starting:
             if self._process and self._process.returncode is None:
                 return
-            if self._deaths > 1:
-                raise WorkerDied(f"The {self.kind} worker died twice in a row.{self._last_words()}")
             await self.close()
             await self._spawn()
 
@@ -150,7 +147,6 @@ class WarmParent:
             loop = asyncio.get_running_loop()
             hello = await asyncio.wait_for(loop.sock_recv(ours, 1 << 16), START_S)
         if not hello:
-            self._deaths = 2
             await self.close()
             raise WorkerDied(
                 f"The {self.kind} worker did not start: run `mtmc-tui doctor`.{self._last_words()}"
@@ -197,17 +193,16 @@ class WarmParent:
             answer = await answers
         finally:
             answers.cancel()
-        if report is None and await self._is_dead():
-            self._deaths += 1
+        if (report is None or report.cause == "cancelled") and await self._is_dead():
             raise WorkerDied(
                 f"The {self.kind} worker died during {function}; it starts again with the next job."
             )
-        self._deaths = 0
         return _judged(function, limits, report, answer)
 
     async def _hand_over(self, request: Request) -> tuple[int, socket.socket]:
         """Send a request; the read end of its result pipe and the supervisor's channel."""
-        assert self._control is not None
+        control = self._control
+        assert control is not None
         result_r, result_w = os.pipe()
         ours, theirs = socket.socketpair()
         text = os.memfd_create("mtmc-request")
@@ -215,7 +210,7 @@ class WarmParent:
             with open(text, "wb", closefd=False) as file:
                 file.write(msgspec.json.encode(request))
             os.lseek(text, 0, os.SEEK_SET)
-            await self._send([result_w, theirs.fileno(), text])
+            await self._send(control, [result_w, theirs.fileno(), text])
         except BaseException:
             os.close(result_r)
             ours.close()
@@ -226,15 +221,14 @@ class WarmParent:
             theirs.close()
         return result_r, ours
 
-    async def _send(self, fds: list[int]) -> None:
+    async def _send(self, control: socket.socket, fds: list[int]) -> None:
         while True:
             try:
-                socket.send_fds(self._control, [b"job"], fds)  # type: ignore[list-item, arg-type]
+                socket.send_fds(control, [b"job"], fds)
                 return
             except BlockingIOError:
                 await asyncio.sleep(0.01)
             except OSError as error:
-                self._deaths += 1
                 raise WorkerDied(f"The {self.kind} worker is gone; try again.") from error
 
     async def _report(self, channel: socket.socket, wall_s: float) -> Report | None:
@@ -245,7 +239,7 @@ class WarmParent:
             last = await asyncio.wait_for(reader.read(), wall_s + _GRACE_S)
         except TimeoutError:  # it was stopped by its job
             os.kill(msgspec.json.decode(first)["supervisor"], signal.SIGKILL)
-            return None
+            return Report("timeout", 0, wall_s + _GRACE_S, "", network=False)
         except asyncio.CancelledError:
             writer.write_eof()
             with suppress(TimeoutError):
@@ -282,8 +276,9 @@ async def _read_answers(
 ) -> Line | None:
     """Pass on progress until the pipe ends; the answer, if one came. Other lines are ignored."""
     reader = asyncio.StreamReader(limit=_ANSWER_BYTES)
+    pipe = open(result, "rb")  # noqa: SIM115 - the transport closes it
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), open(result, "rb")
+        lambda: asyncio.StreamReaderProtocol(reader), pipe
     )
     answer: Line | None = None
     try:

@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import msgspec
 from msgspec import Struct
@@ -169,7 +169,9 @@ def _watch(
     give_up = time.monotonic() + request.wall_s
     look_again = 0.0
     while True:
-        sources = [source for source in (tail.fd, channel, waker) if source is not None]
+        sources: list[int] = [channel.fileno(), waker]
+        if tail.fd is not None:
+            sources.append(tail.fd)
         ready, _, _ = select.select(sources, [], [], POLL_S)
         tail.read()
         if waker in ready:
@@ -177,7 +179,7 @@ def _watch(
         ended, status = os.waitpid(worker, os.WNOHANG)
         if ended:
             return "exit", status
-        if channel in ready or os.getppid() != parent:
+        if channel.fileno() in ready or os.getppid() != parent:
             return "cancelled", 0
         now = time.monotonic()
         if now > give_up:
@@ -202,14 +204,18 @@ def _become_worker(supervisor: int, private: Path, cache: str, output: int) -> N
     os.dup2(output, 2)
     os.close(nothing)
     os.close(output)
-    sys.stdout = open(1, "w", encoding="utf-8", errors="replace", buffering=1, closefd=False)
-    sys.stderr = open(2, "w", encoding="utf-8", errors="replace", buffering=1, closefd=False)
+    sys.stdout, sys.stderr = _printer(1), _printer(2)
     faulthandler.enable(file=2)
     refuse_privileges()
     os.environ |= private_folders(private, Path(cache) if cache else private / "cache")
     tempfile.tempdir = None  # forget the parent's
     os.chdir(private)
     sys.dont_write_bytecode = True  # no __pycache__ beside the user's file
+
+
+def _printer(fd: int) -> TextIO:
+    """A stream that is written out line by line, so that a crash loses none."""
+    return open(fd, "w", encoding="utf-8", errors="replace", buffering=1, closefd=False)
 
 
 def _answer(request: Request, result: int) -> NoReturn:

@@ -72,12 +72,12 @@ def _preload(kind: str) -> dict[str, Any]:
 def _serve(control: socket.socket, waker: int, root: Path) -> None:
     supervisors: set[int] = set()
     while True:
-        ready, _, _ = select.select([control, waker], [], [])
+        ready, _, _ = select.select([control.fileno(), waker], [], [])
         if waker in ready:
             if signal.SIGTERM in os.read(waker, 4096):
                 return
             _reap(supervisors)
-        if control in ready:
+        if control.fileno() in ready:
             header, fds, _, _ = socket.recv_fds(control, 64, 3)
             if not header:
                 return
@@ -89,14 +89,14 @@ def _serve(control: socket.socket, waker: int, root: Path) -> None:
 def _fork_supervisor(control: socket.socket, waker: int, root: Path, fds: list[int]) -> int:
     """fds: write end of the result pipe, the engine's channel, the file with the request."""
     pid = os.fork()
-    if pid:
-        return pid
-    os.close(control.detach())
-    os.close(waker)
-    result, channel, request = fds
-    with open(request, "rb") as file:
-        asked = msgspec.json.decode(file.read(), type=Request)
-    supervise(asked, result, socket.socket(fileno=channel), root)
+    if pid == 0:
+        os.close(control.detach())
+        os.close(waker)
+        result, channel, request = fds
+        with open(request, "rb") as file:
+            asked = msgspec.json.decode(file.read(), type=Request)
+        supervise(asked, result, socket.socket(fileno=channel), root)
+    return pid
 
 
 def _reap(supervisors: set[int]) -> None:

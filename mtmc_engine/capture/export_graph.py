@@ -1,0 +1,214 @@
+"""Exports a reference under fake tensors: its operator graph and the dimensions that may vary."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from mtmc_engine.capture.call import Call, call_of, specs_of, tensors_of
+from mtmc_engine.capture.convert import convert
+from mtmc_engine.capture.opaque import ShapeRule, observed_rules, recurrent_rules, standing_in
+from mtmc_engine.capture.symbols import CannotCapture
+from mtmc_engine.core.graph import Graph, GraphInput, Node
+
+# Failed exports after which the whole reference is opaque; each makes one more module opaque.
+MOST_ATTEMPTS = 8
+
+Dims = frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Export:
+    """A graph and what the export found out.
+
+    vary:   (tensor position, dimension) of the call's tensors that stayed symbolic.
+    opaque: paths of the modules that are called as they are, with the reason.
+    """
+
+    graph: Graph
+    vary: tuple[tuple[int, int], ...]
+    opaque: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """Exports one operator as it is called on fake inputs.
+
+    operator: the module or function. inputs: its call arguments, fake tensors among them.
+    mode: the FakeTensorMode they were made under. user_file: whose lines nodes point to.
+    allowed: (tensor position, dimension) that may vary; None lets the export decide.
+    run: calls the operator on real inputs, for shapes that only values can tell; None where that
+        would take too long.
+    """
+
+    operator: Any
+    inputs: list[Any]
+    mode: Any
+    user_file: str
+    allowed: Dims | None = None
+    run: Callable[[], Any] | None = None
+
+    def export(self) -> Export:
+        """The operator graph.
+
+        What cannot be exported becomes opaque: recurrent layers always, then the modules that
+        fail, one after the other, and the whole reference as the last resort. Never raises for
+        what the reference does.
+        """
+        model = _as_module(self.operator)
+        call = call_of(self.operator, self.inputs)
+        rules = recurrent_rules(model)
+        opaque = dict.fromkeys(rules, "a recurrent layer")
+        open_sizes, why = True, ""
+        for _ in range(MOST_ATTEMPTS):
+            try:
+                graph = self._graph(model, call, rules, open_sizes)
+                return Export(graph, _varying(graph), opaque)
+            except CannotCapture as error:
+                path, why = error.module, str(error)
+            except _ExportFailed as error:
+                path, why = _failing_module(model, error), _reason(error)
+                if open_sizes and not _is_data_dependent(error):
+                    open_sizes = False
+                    continue
+            if self.run is None or not path or path in rules:
+                break
+            try:
+                rules |= observed_rules(model, path, self.run)
+            except CannotCapture as error:
+                why = str(error)
+                break
+            opaque[path] = why
+        return Export(self._whole(call, why), (), {"": why})
+
+    def _graph(
+        self, model: Any, call: Call, rules: dict[str, ShapeRule], open_sizes: bool
+    ) -> Graph:
+        dims = _dynamic_shapes(call.bound, self.allowed) if open_sizes else None
+        bound = inspect.BoundArguments(inspect.signature(model.forward), call.bound)
+        with self.mode, standing_in(model, rules) as calls:
+            program = _exported(model, bound, dims)
+            return convert(program, list(call.targets), model, self.user_file, calls.by_key)
+
+    def _whole(self, call: Call, why: str) -> Graph:
+        """The reference as one opaque node; its results' shapes come from a real run, if any."""
+        leaves = zip(call.targets, pytree.tree_leaves(self.inputs), strict=True)
+        targets = [target for target, leaf in leaves if isinstance(leaf, torch.Tensor)]
+        inputs = tuple(
+            GraphInput(target, "input", target, spec)
+            for target, spec in zip(targets, specs_of(self.inputs), strict=True)
+        )
+        out = specs_of(self.run()) if self.run is not None else ()
+        node = Node("reference", "opaque", tuple(f"%{t}" for t in targets), {}, out)
+        return Graph(inputs, (node,), "%reference", {}, captured=False, why=why)
+
+
+class _ExportFailed(Exception):
+    """torch.export gave up; `__cause__` says why."""
+
+
+def _exported(model: Any, bound: inspect.BoundArguments, dims: Any) -> Any:
+    try:
+        with _quiet():
+            program = torch.export.export(
+                model, bound.args, bound.kwargs, dynamic_shapes=dims, strict=False
+            )
+            return program.run_decompositions({})
+    except CannotCapture:
+        raise
+    except Exception as error:
+        raise _ExportFailed from error
+
+
+class _Function(torch.nn.Module):  # type: ignore[misc]
+    """Lets a function be exported under its own parameter names."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.forward = function
+
+
+def _as_module(operator: Any) -> Any:
+    return operator if isinstance(operator, torch.nn.Module) else _Function(operator)
+
+
+def _dynamic_shapes(bound: dict[str, Any], allowed: Dims | None) -> Any:
+    positions = iter(range(len(tensors_of(bound))))
+
+    def dims(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return None
+        position = next(positions)
+        return {
+            d: torch.export.Dim.AUTO
+            for d in range(leaf.dim())
+            if allowed is None or (position, d) in allowed
+        }
+
+    return pytree.tree_map(dims, bound)
+
+
+def _varying(graph: Graph) -> tuple[tuple[int, int], ...]:
+    tensors = [i.spec for i in graph.inputs if i.kind == "input"]
+    return tuple(
+        (position, d)
+        for position, spec in enumerate(tensors)
+        for d, size in enumerate(spec.dims)
+        if not size.isdigit()
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Export logs its failures at length; what matters of them is said in one sentence."""
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    link = error.__cause__
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    return chain
+
+
+def _is_data_dependent(error: BaseException) -> bool:
+    return any("DataDependent" in type(link).__name__ for link in _chain(error))
+
+
+def _failing_module(model: Any, error: BaseException) -> str:
+    """Path of the innermost module that was being called when the export failed."""
+    paths = {id(module): path for path, module in model.named_modules()}
+    found = ""
+    for link in _chain(error):
+        trace = link.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_name == "_call_impl":
+                found = paths.get(id(trace.tb_frame.f_locals.get("self")), "") or found
+            trace = trace.tb_next
+        if found:
+            break
+    return found
+
+
+def _reason(error: BaseException) -> str:
+    if _is_data_dependent(error):
+        return "a branch or a size that depends on values"
+    cause = _chain(error)[0]
+    lines = str(cause).strip().splitlines()
+    return f"{type(cause).__name__}: {lines[0][:120]}" if lines else type(cause).__name__

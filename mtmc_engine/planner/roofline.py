@@ -1,0 +1,86 @@
+"""The planner that needs no model: evidence of the cost model becomes probabilities.
+
+The score of an action is the logarithm of the speed-up it promises; probabilities are a softmax
+of the scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from mtmc_engine.core.action import ENABLING, Action, ScoredAction
+from mtmc_engine.core.program import Schedule
+from mtmc_engine.plan.state import State
+from mtmc_engine.planner.seam import ranked, softmax
+from mtmc_engine.schedule.cost import cost_of, estimate_us
+from mtmc_engine.schedule.legal import apply_action, legal_actions
+
+# In log speed-up: an action that promises 5 % more is e times as probable.
+TEMPERATURE = 0.05
+# A step that promises less than this speed-up is not worth taking: the score of stop.
+STOP_GAIN = 1.015
+# What an enabling step is credited with of the best step that it makes possible.
+LOOKAHEAD_CREDIT = 0.8
+# Tuning steps change what the estimate cannot see: the part of a group's distance from its roof
+# that one such step closes on average. Only where times are measured, since nothing else shows it.
+TUNING_REACH = {"retile": 0.15, "pipeline": 0.1, "vectorize": 0.1}
+# Score of a step whose kernel does not fit on the card.
+IMPOSSIBLE = -2.0
+
+
+class RooflinePlanner:
+    """Ranks actions by the time that the cost model says they save."""
+
+    name = "roofline"
+
+    async def prepare(self, state: State) -> None:
+        """Nothing is needed."""
+
+    async def propose(self, state: State, legal: Sequence[Action]) -> tuple[ScoredAction, ...]:
+        probabilities = softmax([score(state, action) for action in legal], TEMPERATURE)
+        return ranked(legal, probabilities, {"roofline": probabilities})
+
+    async def close(self) -> None:
+        """Nothing was started."""
+
+
+def score(state: State, action: Action) -> float:
+    """Logarithm of the speed-up that `action` promises, look-ahead and priors included."""
+    if action.kind == "stop":
+        return math.log(STOP_GAIN)
+    after = apply_action(state.task, state.schedule, action)
+    before_us = _estimate_us(state, state.schedule)
+    gain = _log_ratio(before_us, _estimate_us(state, after))
+    if action.kind in ENABLING:
+        follow_us = min(_follow_ups_us(state, after, action), default=math.inf)
+        gain = max(gain, LOOKAHEAD_CREDIT * _log_ratio(before_us, follow_us))
+    return gain + _tuning_prior(state, action)
+
+
+def _log_ratio(before_us: float, after_us: float) -> float:
+    if math.isinf(after_us):
+        return IMPOSSIBLE
+    return math.log(before_us / after_us)
+
+
+def _follow_ups_us(state: State, after: Schedule, action: Action) -> Iterable[float]:
+    """Estimated times after one further step on the region that `action` made."""
+    touched = {action.region, action.other} - {""}
+    for follow in legal_actions(state.task, after, state.device):
+        if touched & {follow.region, follow.other}:
+            yield _estimate_us(state, apply_action(state.task, after, follow))
+
+
+def _tuning_prior(state: State, action: Action) -> float:
+    reach = TUNING_REACH.get(action.kind, 0.0)
+    if state.time_kind != "measured" or not reach:
+        return 0.0
+    for cost in state.costs:
+        if cost.region == action.region:
+            return -math.log(1 - reach * cost.share * (1 - cost.of_peak))
+    return 0.0
+
+
+def _estimate_us(state: State, schedule: Schedule) -> float:
+    return estimate_us(cost_of(state.task, schedule, state.device), state.device)

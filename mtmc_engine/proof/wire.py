@@ -1,0 +1,205 @@
+"""What the engine and its proof workers tell each other; plain data, sent as JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from mtmc_engine.core.device import DeviceCard
+from mtmc_engine.core.task import Policy
+from mtmc_engine.proof.tolerance import Norms
+
+Layout = Literal["contiguous", "transposed", "swapped", "sliced", "mixed", "expanded"]
+Distribution = Literal["own", "times 3", "times 0.01", "negated", "large offset", "constant rows"]
+
+
+class Build(Struct, frozen=True):
+    """How to build the operator that is judged: the user's own, or its shrunk twin.
+
+    constants, init_args: as Twin has them, empty for the operator itself.
+    randomise: whether parameters are moved away from their initial values first.
+    """
+
+    file: str
+    entry: str
+    policy: Policy
+    seed: int
+    device: str
+    constants: dict[str, int] = {}
+    init_args: dict[int, int] = {}
+    randomise: bool = True
+
+
+class Case(Struct, frozen=True):
+    """One call to compare.
+
+    shapes: of the call's tensors in order. group: cases of one group share their input tensors,
+    whose contents change from call to call. own: these are the file's own inputs at declared
+    shapes. advisory: a failure is a warning (an empty tensor that nobody declared).
+    """
+
+    name: str
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+    layout: Layout
+    distribution: Distribution
+    seed: int
+    group: int
+    own: bool = False
+    advisory: bool = False
+
+
+class OutputFacts(Struct, frozen=True):
+    """One tensor of the reference's result.
+
+    path: where it sits in the result, "" for the result itself. kind: "float", "exact" (integers
+    and booleans), "index" (points into `source`, along `dim`), "value" (not a tensor) or
+    "input" and "buffer" (what the call left in one of these).
+    finite: share of finite elements. errors: scale, reference and condition norms of a float.
+    """
+
+    path: str
+    kind: Literal["float", "exact", "index", "value", "input", "buffer"]
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...]
+    scale: Norms
+    reference: Norms
+    condition: Norms
+    finite: float = 1.0
+
+
+class Truth(Struct, frozen=True):
+    """What the reference gave for one case; tensors lie in the truth folder.
+
+    skipped: why the case does not count, "" where it does.
+    digest: SHA-256 of the file of true values.
+    """
+
+    skipped: str
+    digest: str = ""
+    outputs: tuple[OutputFacts, ...] = ()
+
+
+class Truths(Struct, frozen=True):
+    """The reference's answer for all cases. notes: weaknesses of the task, one sentence each."""
+
+    cases: tuple[Truth, ...]
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+class Trouble(Struct, frozen=True):
+    """An exception in the candidate.
+
+    stage: "import", "find", "build", "compile", "call".
+    refusal: the candidate's own code raised it on purpose (assert, ValueError, …).
+    """
+
+    stage: str
+    type: str
+    message: str
+    line: int = 0
+    case: int = -1
+    refusal: bool = False
+    log: str = ""
+
+
+class Launch(Struct, frozen=True):
+    """One kernel as it was launched at the declared shapes, compiled for the target.
+
+    error: the compiler's message where compilation failed.
+    """
+
+    kernel: str
+    configuration: str
+    grid: tuple[int, ...]
+    constants: dict[str, Any]
+    registers: int | None = None
+    spill_bytes: int | None = None
+    shared_bytes: int | None = None
+    error: str = ""
+
+
+class Compiled(Struct, frozen=True):
+    """Answer of the ahead-of-time compiler.
+
+    ahead: False where the candidate could not be run for its launches; `why` says the reason.
+    weights: how the candidate gets the reference's: "from_reference", "state_dict", "seed"
+    (names do not match), or "none" for functions. derived: tensors that its constructor made.
+    """
+
+    trouble: Trouble | None
+    weights: str = "none"
+    derived: tuple[str, ...] = ()
+    ahead: bool = True
+    why: str = ""
+    launches: tuple[Launch, ...] = ()
+    state_changes: tuple[str, ...] = ()
+
+
+class Call(Struct, frozen=True):
+    """What one case left behind in the results folder.
+
+    overruns: allocations written past their ends. mutated: inputs that the call changed.
+    aliased: outputs that share an input's storage.
+    """
+
+    case: int
+    trouble: Trouble | None = None
+    overruns: tuple[str, ...] = ()
+    mutated: tuple[int, ...] = ()
+    aliased: tuple[str, ...] = ()
+    repeat_equal: bool = True
+
+
+class Ran(Struct, frozen=True):
+    """Answer of the candidate's process.
+
+    launched: names of its Triton kernels that ran, with their counts.
+    state_changes: global state that its import or calls changed.
+    """
+
+    calls: tuple[Call, ...]
+    trouble: Trouble | None = None
+    launched: dict[str, int] = {}
+    state_changes: tuple[str, ...] = ()
+
+
+class Finding(Struct, frozen=True):
+    """The judge's word on one output of one case. verdict: a verdict class, "" where it passes."""
+
+    case: int
+    verdict: str
+    sentence: str = ""
+    evidence: dict[str, Any] = {}
+    warning: str = ""
+
+
+class Judged(Struct, frozen=True):
+    """worst: the largest error as a share of its bound, with its case."""
+
+    findings: tuple[Finding, ...]
+    worst: float = 0.0
+    worst_case: int = -1
+    warnings: tuple[str, ...] = ()
+
+
+class CandidateCode(Struct, frozen=True):
+    """Where the candidate's source was written, and how it is found.
+
+    beside: folder that its helper modules are imported from, "" for none.
+    """
+
+    path: str
+    module: str
+    beside: str = ""
+    weights: str = "none"
+
+
+class Target(Struct, frozen=True):
+    """What is compiled for."""
+
+    card: DeviceCard
+    configurations: int = 2

@@ -1,0 +1,1 @@
+"""What runs in disposable children: reference, candidate, judge, compiler. Imports torch."""

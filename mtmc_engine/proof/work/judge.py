@@ -1,0 +1,245 @@
+"""The judge's process: compares what the candidate saved with the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from mtmc_engine.proof.tolerance import EPSILON, Bound, bound
+from mtmc_engine.proof.wire import Case, Finding, Judged, OutputFacts, Truth
+from mtmc_engine.proof.work.compare import Comparison, compare_exact, compare_float, compare_index
+from mtmc_engine.proof.work.memory import poison
+from mtmc_engine.proof.work.truth import file_digest
+
+
+class Request(msgspec.Struct, frozen=True):
+    """truths: by case number. precision, inplace, nan, atomics_bound: the task's policy."""
+
+    cases: dict[int, Case]
+    truths: dict[int, Truth]
+    truth: str
+    results: str
+    device: str
+    nan: str = "match"
+    atomics_bound: float | None = None
+
+
+def judge(arguments: dict[str, Any], report: Callable[[Any], None]) -> Judged:
+    """Job: arguments as in Request. Findings in the order of the cases, at most one per case."""
+    request = msgspec.convert(arguments, Request)
+    findings: list[Finding] = []
+    worst, worst_case = 0.0, -1
+    warnings: list[str] = []
+    for done, (number, case) in enumerate(request.cases.items()):
+        finding, share = _case(request, number, case, warnings)
+        if finding is not None:
+            findings.append(finding)
+        if share > worst:
+            worst, worst_case = share, number
+        report({"done": done + 1, "case": case.name})
+    return Judged(tuple(findings), worst, worst_case, tuple(dict.fromkeys(warnings)))
+
+
+def _case(
+    request: Request, number: int, case: Case, warnings: list[str]
+) -> tuple[Finding | None, float]:
+    truth_file = Path(request.truth) / f"truth-{number}.pt"
+    if file_digest(truth_file) != request.truths[number].digest:
+        raise RuntimeError(f"the true values of case {case.name} were changed meanwhile")
+    true = torch.load(truth_file, weights_only=True, mmap=True)
+    result_file = Path(request.results) / f"result-{number}.pt"
+    saved = torch.load(result_file, weights_only=True, mmap=True)
+    worst = 0.0
+    for call, given in enumerate(saved["calls"]):
+        wrong = _structure(number, case, true, given)
+        if wrong is not None:
+            return wrong, worst
+        for facts, entry in zip(request.truths[number].outputs, true["outputs"], strict=True):
+            wrong = _form(request, number, case, facts, given, warnings)
+            if wrong is not None:
+                return wrong, worst
+            found = _compared(request, facts, entry, given["leaves"][facts.path])
+            worst = max(worst, found.share)
+            if found.verdict:
+                trace = _unwritten(facts, given["leaves"][facts.path], saved["poison"][call])
+                return _wrong(number, case, facts, found, call, trace), worst
+    return _repeats(request, number, case, saved["calls"], warnings), worst
+
+
+def _structure(
+    number: int, case: Case, true: dict[str, Any], given: dict[str, Any]
+) -> Finding | None:
+    """Nesting and types. Tuples and lists count as the same."""
+    expected, actual = true["structure"], given["structure"]
+    if expected.replace("list(", "tuple(") == actual.replace("list(", "tuple("):
+        return None
+    sentence = f"it returns {actual}, the reference {expected}"
+    evidence = {"expected": expected, "actual": actual, "case": case.name}
+    return Finding(number, "DTYPE", sentence, evidence)
+
+
+def _form(
+    request: Request,
+    number: int,
+    case: Case,
+    facts: OutputFacts,
+    given: dict[str, Any],
+    warnings: list[str],
+) -> Finding | None:
+    """Presence, exact type, shape, dtype, device and strides of one output."""
+    name = _named(facts.path)
+    if facts.path not in given["facts"]:
+        sentence = f"{name} is missing from what it leaves behind"
+        return Finding(number, "SHAPE", sentence, {"case": case.name})
+    form = given["facts"][facts.path]
+    if facts.kind == "value":
+        if form["type"] == facts.dtype:
+            return None
+        expected: Any = facts.dtype
+        return _unlike(number, case, "DTYPE", f"the type of {name}", expected, form["type"])
+    if form["type"] not in ("Tensor", "Parameter"):
+        return _unlike(number, case, "DTYPE", f"the type of {name}", "Tensor", form["type"])
+    if tuple(form["shape"]) != facts.shape:
+        return _unlike(
+            number, case, "SHAPE", f"the shape of {name}", list(facts.shape), form["shape"]
+        )
+    if form["dtype"] != facts.dtype:
+        return _unlike(number, case, "DTYPE", f"the dtype of {name}", facts.dtype, form["dtype"])
+    device = request.device.split(":")[0]
+    if form["device"] != device:
+        return _unlike(number, case, "LAYOUT", f"the device of {name}", device, form["device"])
+    if _strides(facts.shape, facts.strides) != _strides(facts.shape, form["strides"]):
+        if case.layout == "contiguous":
+            return _unlike(
+                number,
+                case,
+                "LAYOUT",
+                f"the strides of {name}",
+                list(facts.strides),
+                form["strides"],
+            )
+        warnings.append(
+            f"for {case.layout} inputs the strides of {name} differ from the reference's"
+        )
+    return None
+
+
+def _unlike(
+    number: int, case: Case, verdict: str, what: str, expected: Any, actual: Any
+) -> Finding:
+    evidence = {"case": case.name, "expected": expected, "actual": actual}
+    return Finding(number, verdict, f"{what} is {actual}, the reference's {expected}", evidence)
+
+
+def _strides(shape: tuple[int, ...], strides: Any) -> list[int]:
+    """Strides that matter: not those of dimensions of size one, none of an empty tensor."""
+    if 0 in shape:
+        return []
+    return [s for n, s in zip(shape, strides, strict=True) if n != 1]
+
+
+def _compared(
+    request: Request, facts: OutputFacts, entry: dict[str, Any], actual: Any
+) -> Comparison:
+    if facts.kind == "value":
+        return _value(entry["truth"], actual)
+    if facts.kind == "index":
+        return compare_index(actual, entry["truth"], entry["source"], entry["dim"])
+    if facts.dtype in EPSILON:
+        limits = _bound(facts)
+        ignore_nan = request.nan == "ignore"
+        return compare_float(actual, entry["result"], entry["truth"], limits, ignore_nan)
+    return compare_exact(actual, entry["result"])
+
+
+def _value(expected: Any, actual: Any) -> Comparison:
+    """A Python number, string or boolean."""
+    close = expected == actual
+    if isinstance(expected, float) and isinstance(actual, float):
+        close = close or abs(expected - actual) <= 1e-6 * abs(expected)
+    return Comparison("" if close else "NUMERIC", 0.0, (), expected, actual)
+
+
+def _bound(facts: OutputFacts) -> Bound:
+    return bound(facts.dtype, facts.scale, facts.reference, facts.condition)
+
+
+def _named(path: str) -> str:
+    if path.startswith(("input ", "buffer ")):
+        return path
+    return f"output {path}" if path else "the output"
+
+
+def _wrong(
+    number: int, case: Case, facts: OutputFacts, found: Comparison, call: int, trace: str
+) -> Finding:
+    """What is wrong with a value, in one sentence and as facts."""
+    name = _named(facts.path)
+    place = f" at {list(found.index)}" if found.index else ""
+    sentence = f"{name}{place} is {found.actual:.6g}, it should be {found.expected:.6g}" if (
+        isinstance(found.actual, int | float) and isinstance(found.expected, int | float)
+    ) else f"{name}{place} is {found.actual}, it should be {found.expected}"
+    sentence += f" ({case.name}{', second call' if call else ''})"
+    if trace:
+        sentence += f"; {trace}"
+    evidence: dict[str, Any] = {
+        "case": case.name,
+        "shape": [list(shape) for shape in case.shapes],
+        "layout": case.layout,
+        "distribution": case.distribution,
+        "call": call + 1,
+        "output": facts.path,
+        "index": list(found.index),
+        "expected": found.expected,
+        "actual": found.actual,
+        "error": found.error,
+        "reference_error": facts.reference.largest,
+        "bound": _bound(facts).largest if facts.dtype in EPSILON else 0.0,
+        "error_rms": found.error_rms,
+        "reference_error_rms": facts.reference.rms,
+        "bound_rms": _bound(facts).rms if facts.dtype in EPSILON else 0.0,
+        "scale": facts.scale.largest,
+        "wrong_elements": found.wrong,
+    }
+    return Finding(number, found.verdict, sentence, {**evidence, "note": trace})
+
+
+def _unwritten(facts: OutputFacts, actual: Any, call: int) -> str:
+    """How many elements still hold the poison, in words."""
+    if not isinstance(actual, torch.Tensor) or not actual.numel():
+        return ""
+    value = torch.tensor(poison(actual.dtype, call)).to(actual.dtype)
+    count = int((actual == value).sum())
+    return f"{count} of {actual.numel()} elements were never written" if count else ""
+
+
+def _repeats(
+    request: Request, number: int, case: Case, calls: list[dict[str, Any]], warnings: list[str]
+) -> Finding | None:
+    """Two calls on the same contents must agree bit by bit, or within the stated bound."""
+    for path, first in calls[0]["leaves"].items():
+        second = calls[1]["leaves"][path]
+        if not isinstance(first, torch.Tensor) or path.startswith(("input ", "buffer ")):
+            continue
+        if torch.equal(first, second) or not first.is_floating_point():
+            continue
+        off = (first.double() - second.double()).abs()
+        size = float(first.double().abs().nan_to_num(0, 0, 0).max())
+        relative = float(off.nan_to_num(0, 0, 0).max()) / size if size else 0.0
+        if not relative:
+            continue
+        if request.atomics_bound is not None and relative <= request.atomics_bound:
+            continue
+        name = _named(path)
+        if request.atomics_bound is None:
+            warnings.append(
+                f"{name} differs between two calls by {relative:.2g} of its size, within the bound"
+            )
+            continue
+        sentence = f"{name} differs between two calls by {relative:.2g} of its size ({case.name})"
+        return Finding(number, "NONDETERMINISTIC", sentence, {"relative": relative})
+    return None

@@ -1,0 +1,147 @@
+"""Triton launches taken at their source: compiled for a target instead of run, or counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from triton.runtime.errors import OutOfResources
+from triton.runtime.jit import JITFunction
+
+from mtmc_engine.core.device import DeviceCard
+from mtmc_engine.proof.wire import Launch
+from mtmc_engine.proof.work.resources import usage
+
+_GRID_LIMITS = (2**31 - 1, 65535, 65535)
+_MOST_LAUNCHES = 64
+
+
+class GridTooLarge(Exception):
+    """A grid that the driver refuses."""
+
+
+class LaunchRecorder:
+    """Replaces JITFunction.run: each launch is compiled for `card`, checked and noted.
+
+    The driver must be an AbsentGpu. `failures` holds the exceptions that it raised itself.
+    """
+
+    def __init__(self, card: DeviceCard, report: Callable[[Any], None]) -> None:
+        self.card = card
+        self.report = report
+        self.launches: list[Launch] = []
+        self.failures: list[BaseException] = []
+        self._known: dict[Any, Any] = {}
+
+    def install(self) -> None:
+        original = JITFunction.run
+        recorder = self
+
+        def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+            return recorder.launch(original, kernel, args, grid, kwargs)
+
+        JITFunction.run = run
+
+    def launch(
+        self, original: Any, kernel: Any, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        bound = _bound(kernel, args, kwargs)
+        constants = _constants(kernel, bound)
+        words = _configuration(constants, kwargs)
+        self.report({"kernel": kernel.__name__, "configuration": words})
+        sizes: tuple[int, ...] = ()
+        compiled = None
+        try:
+            sizes = tuple(int(n) for n in (grid(bound) if callable(grid) else grid))
+            _check_grid(sizes)
+            compiled = original(kernel, *args, grid=grid, warmup=True, **kwargs)
+            shared = int(compiled.metadata.shared)
+            if shared > self.card.shared_bytes:
+                raise OutOfResources(shared, self.card.shared_bytes, "shared memory")
+        except Exception as error:
+            self.failures.append(error)
+            self._note(kernel, words, sizes, constants, compiled, str(error))
+            raise
+        self._note(kernel, words, sizes, constants, compiled, "")
+        return compiled
+
+    def _note(
+        self,
+        kernel: Any,
+        words: str,
+        grid: tuple[int, ...],
+        constants: dict[str, Any],
+        compiled: Any,
+        error: str,
+    ) -> None:
+        key = (kernel.__name__, words, grid, getattr(compiled, "hash", error))
+        if key in self._known or len(self.launches) >= _MOST_LAUNCHES:
+            return
+        self._known[key] = True
+        used = usage(compiled.asm["cubin"]) if compiled is not None else None
+        self.launches.append(
+            Launch(
+                kernel.__name__,
+                words,
+                grid,
+                constants,
+                used.registers if used else None,
+                used.spill_bytes if used else None,
+                int(compiled.metadata.shared) if compiled is not None else None,
+                error[:4000],
+            )
+        )
+
+
+def _bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by name, defaults filled in, as a callable grid sees them."""
+    names = [parameter.name for parameter in kernel.params]
+    defaults = {p.name: p.default for p in kernel.params if p.has_default}
+    named = dict(zip(names, args, strict=False))
+    return {**defaults, **named, **kwargs}
+
+
+def _constants(kernel: Any, bound: dict[str, Any]) -> dict[str, Any]:
+    """Values of the compile-time parameters, as JSON."""
+    found = {}
+    for parameter in kernel.params:
+        if parameter.is_constexpr and parameter.name in bound:
+            value = getattr(bound[parameter.name], "value", bound[parameter.name])
+            found[parameter.name] = value if isinstance(value, int | float | str) else str(value)
+    return found
+
+
+def _configuration(constants: dict[str, Any], kwargs: dict[str, Any]) -> str:
+    """ "BLOCK_M=128, BLOCK_N=256, num_warps=8, num_stages=4"."""
+    options = {k: kwargs[k] for k in ("num_warps", "num_stages", "num_ctas") if k in kwargs}
+    return ", ".join(f"{name}={value}" for name, value in {**constants, **options}.items())
+
+
+def _check_grid(grid: tuple[int, ...]) -> None:
+    if len(grid) > 3:
+        raise GridTooLarge(f"grid {grid} has {len(grid)} axes; a launch has at most 3")
+    for axis, (size, limit) in enumerate(zip(grid, _GRID_LIMITS, strict=False)):
+        if size > limit:
+            raise GridTooLarge(
+                f"grid {grid} has {size} programs on axis {axis}, where {limit} is the limit"
+            )
+        if size < 0:
+            raise GridTooLarge(f"grid {grid} has a negative size on axis {axis}")
+
+
+def count_launches(counter: Counter[str]) -> None:
+    """From now on, each kernel that runs to its end is counted by name."""
+    from triton.runtime.interpreter import InterpretedFunction
+
+    for owner in (JITFunction, InterpretedFunction):
+        original = owner.run
+
+        def run(
+            kernel: Any, *args: Any, _original: Callable[..., Any] = original, **kwargs: Any
+        ) -> Any:
+            result = _original(kernel, *args, **kwargs)
+            counter[kernel.__name__] += 1
+            return result
+
+        owner.run = run

@@ -1,0 +1,231 @@
+"""The candidate's process: it is called on every case, and what it leaves behind is saved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from mtmc_engine.capture.load import Reference
+from mtmc_engine.core.device import DeviceCard
+from mtmc_engine.proof.wire import Build, Call, CandidateCode, Case, Ran, Trouble
+from mtmc_engine.proof.work.build import (
+    build_candidate,
+    build_reference,
+    find_entry,
+    import_candidate,
+    open_reference,
+)
+from mtmc_engine.proof.work.drivers import pretend
+from mtmc_engine.proof.work.here import cuda_is
+from mtmc_engine.proof.work.memory import Guarded
+from mtmc_engine.proof.work.record import count_launches
+from mtmc_engine.proof.work.state import GlobalState
+from mtmc_engine.proof.work.tensors import laid_out, leaves, structure
+from mtmc_engine.proof.work.trouble import trouble
+
+# Bound before the candidate is imported, so that nothing it replaces is used here.
+_save, _load, _equal = torch.save, torch.load, torch.equal
+
+
+class Request(msgspec.Struct, frozen=True):
+    """cases: those to run, by number in the truth folder. truth, results: folders.
+
+    buffers: names of buffers whose values after a call are results. card: None on a GPU.
+    """
+
+    build: Build
+    code: CandidateCode
+    cases: dict[int, Case]
+    truth: str
+    results: str
+    buffers: tuple[str, ...]
+    card: DeviceCard | None
+
+
+def run_candidate(arguments: dict[str, Any], report: Callable[[Any], None]) -> Ran:
+    """Job: arguments as in Request; reports {"case": number} before each case.
+
+    Writes per case i: result-i.pt with first and second result, structure and poison used.
+    """
+    request = msgspec.convert(arguments, Request)
+    if request.card is not None:
+        pretend(request.card)
+    reference = open_reference(request.build)
+    model = build_reference(reference, request.build)
+    state_file = Path(request.truth) / "state.pt"
+    if isinstance(model, torch.nn.Module):
+        model.load_state_dict(_load(state_file, weights_only=True))
+    launched: Counter[str] = Counter()
+    count_launches(launched)
+    before = GlobalState()
+    with cuda_is(request.build.device):
+        try:
+            entry = find_entry(import_candidate(request.code), reference)
+            weights = request.code.weights
+            made = build_candidate(entry, reference, request.build, model, weights)
+        except Exception as error:
+            return Ran((), trouble(error, "build", request.code))
+    actor = _Actor(request, reference, made)
+    calls: list[Call] = []
+    failed: Trouble | None = None
+    for number, case in request.cases.items():
+        report({"case": number, "done": len(calls)})
+        call = actor.play(number, case)
+        calls.append(call)
+        if call.trouble is not None and not _tolerable(case, call.trouble):
+            failed = call.trouble
+            break
+    return Ran(tuple(calls), failed, dict(launched), before.changes())
+
+
+def _tolerable(case: Case, found: Trouble) -> bool:
+    """Whether the run goes on: empty inputs, and layouts that the candidate itself refuses."""
+    return case.advisory or (case.layout != "contiguous" and found.refusal)
+
+
+class _Actor:
+    """The candidate, called case by case; cases of a group get the same tensors."""
+
+    def __init__(self, request: Request, reference: Reference, made: Any) -> None:
+        self.request, self.made = request, made
+        self.group = -1
+        self.inputs: list[Any] = []
+        self.calls = 0
+        self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+        if isinstance(made, torch.nn.Module):
+            self.kept = [(buffer, buffer.clone()) for buffer in made.buffers()]
+
+    def play(self, number: int, case: Case) -> Call:
+        originals = _load(Path(self.request.truth) / f"inputs-{number}.pt", weights_only=True)
+        originals = [_to(value, self.request.build.device) for value in originals]
+        contents = laid_out(originals, case.layout)
+        memory = Guarded()
+        self._place(case, contents, memory)
+        guards = len(memory._zones)
+        results: list[Any] = []
+        try:
+            for _ in range(2):
+                self._reset(contents)
+                memory.call = self.calls
+                self.calls += 1
+                torch.manual_seed(case.seed)
+                with torch.no_grad(), cuda_is(self.request.build.device), memory:
+                    value = self.made(*self.inputs)
+                    self._synchronise()
+                results.append(self._taken(value))
+        except Exception as error:
+            return Call(number, trouble(error, "call", self.request.code, number))
+        overruns = tuple(memory.overruns())
+        memory.forget(guards)
+        saved = {"calls": results, "poison": [self.calls - 2, self.calls - 1]}
+        try:
+            _save(saved, Path(self.request.results) / f"result-{number}.pt")
+        except Exception as error:
+            return Call(number, trouble(error, "result", self.request.code, number))
+        return Call(
+            number,
+            overruns=overruns,
+            mutated=tuple(
+                i
+                for i, (now, was) in enumerate(zip(self.inputs, contents, strict=True))
+                if isinstance(now, torch.Tensor) and not _same(now, was)
+            ),
+            aliased=self._aliased(value),
+        )
+
+    def _place(self, case: Case, contents: list[Any], memory: Guarded) -> None:
+        """New guarded tensors for a new group; the same ones for its further cases."""
+        fits = case.group == self.group and all(
+            not isinstance(a, torch.Tensor) or (a.shape == b.shape and a.stride() == b.stride())
+            for a, b in zip(self.inputs, contents, strict=True)
+        )
+        if not fits:
+            self.group = case.group
+            self.inputs = [
+                memory.guard(value, f"input {i}") if isinstance(value, torch.Tensor) else value
+                for i, value in enumerate(contents)
+            ]
+
+    def _reset(self, contents: list[Any]) -> None:
+        """Fresh contents in the same tensors, and buffers as they were."""
+        for now, value in zip(self.inputs, contents, strict=True):
+            if isinstance(now, torch.Tensor) and 0 not in now.stride():
+                now.copy_(value)
+        with torch.no_grad():
+            for buffer, value in self.kept:
+                buffer.copy_(value)
+
+    def _taken(self, value: Any) -> dict[str, Any]:
+        """A result as plain tensors and numbers on the CPU."""
+        found: dict[str, Any] = {"structure": structure(value), "leaves": {}, "facts": {}}
+        for path, leaf in leaves(value):
+            found["facts"][path] = _facts(leaf)
+            found["leaves"][path] = _plain(leaf)
+        for i, tensor in enumerate(self.inputs):
+            if isinstance(tensor, torch.Tensor):
+                found["leaves"][f"input {i}"] = _plain(tensor)
+                found["facts"][f"input {i}"] = _facts(tensor)
+        if isinstance(self.made, torch.nn.Module):
+            buffers = dict(self.made.named_buffers())
+            for name in self.request.buffers:
+                if name in buffers:
+                    found["leaves"][f"buffer {name}"] = _plain(buffers[name])
+                    found["facts"][f"buffer {name}"] = _facts(buffers[name])
+        return found
+
+    def _aliased(self, value: Any) -> tuple[str, ...]:
+        """Paths of outputs that live in an input's storage."""
+        own = {_storage(v) for v in self.inputs if isinstance(v, torch.Tensor) and v.numel()}
+        return tuple(
+            path
+            for path, leaf in leaves(value)
+            if isinstance(leaf, torch.Tensor) and leaf.numel() and _storage(leaf) in own
+        )
+
+    def _synchronise(self) -> None:
+        if self.request.build.device.startswith("cuda"):
+            torch.cuda.synchronize()
+
+
+def _storage(value: torch.Tensor) -> int:
+    return int(value.untyped_storage().data_ptr())
+
+
+def _facts(leaf: Any) -> dict[str, Any]:
+    """Type, dtype, shape, device and strides of a leaf."""
+    if not isinstance(leaf, torch.Tensor):
+        return {"type": type(leaf).__name__}
+    return {
+        "type": type(leaf).__name__,
+        "dtype": str(leaf.dtype).removeprefix("torch."),
+        "shape": list(leaf.shape),
+        "device": leaf.device.type,
+        "strides": list(leaf.stride()),
+    }
+
+
+def _plain(leaf: Any) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf if isinstance(leaf, int | float | str | bool) else repr(leaf)[:200]
+    if leaf.device.type == "meta":
+        return torch.empty(0)
+    plain = leaf.detach().as_subclass(torch.Tensor)
+    return plain.to("cpu", copy=True).contiguous()
+
+
+def _to(value: Any, device: str) -> Any:
+    return value.to(device) if isinstance(value, torch.Tensor) else value
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Bitwise equality, so that NaN equals itself."""
+    size = one.element_size()
+    as_int = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(size)
+    if as_int is None or one.is_complex():
+        return _equal(torch.view_as_real(one), torch.view_as_real(other))
+    return _equal(one.contiguous().view(as_int), other.contiguous().view(as_int))

@@ -1,0 +1,71 @@
+"""Global state that a candidate may change, noted before its import and compared afterwards."""
+
+from __future__ import annotations
+
+import builtins
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_SWITCHES: dict[str, Callable[[], Any]] = {
+    "torch's default dtype": torch.get_default_dtype,
+    "TF32 for matrix products": lambda: torch.backends.cuda.matmul.allow_tf32,
+    "TF32 for convolutions": lambda: torch.backends.cudnn.allow_tf32,
+    "float32 matmul precision": torch.get_float32_matmul_precision,
+    "cudnn.enabled": lambda: torch.backends.cudnn.enabled,
+    "cudnn.benchmark": lambda: torch.backends.cudnn.benchmark,
+    "cudnn.deterministic": lambda: torch.backends.cudnn.deterministic,
+    "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
+    "grad mode": torch.is_grad_enabled,
+    "number of threads": torch.get_num_threads,
+}
+_FUNCTIONS: dict[str, tuple[Any, str]] = {
+    "torch.allclose": (torch, "allclose"),
+    "torch.equal": (torch, "equal"),
+    "torch.isclose": (torch, "isclose"),
+    "torch.save": (torch, "save"),
+    "torch.load": (torch, "load"),
+    "torch.testing.assert_close": (torch.testing, "assert_close"),
+    "torch.Tensor.copy_": (torch.Tensor, "copy_"),
+    "torch.Tensor.clone": (torch.Tensor, "clone"),
+    "torch.Tensor.cpu": (torch.Tensor, "cpu"),
+    "torch.cuda.synchronize": (torch.cuda, "synchronize"),
+    "torch.cuda.Event": (torch.cuda, "Event"),
+    "torch.cuda.Event.elapsed_time": (torch.cuda.Event, "elapsed_time"),
+    "torch.cuda.Event.record": (torch.cuda.Event, "record"),
+    "time.time": (time, "time"),
+    "time.perf_counter": (time, "perf_counter"),
+    "time.perf_counter_ns": (time, "perf_counter_ns"),
+    "time.monotonic": (time, "monotonic"),
+    "builtins.open": (builtins, "open"),
+    "builtins.print": (builtins, "print"),
+}
+
+
+class GlobalState:
+    """A note of switches and functions at one moment."""
+
+    def __init__(self) -> None:
+        self.switches = {name: read() for name, read in _SWITCHES.items()}
+        self.functions = {name: getattr(*place) for name, place in _FUNCTIONS.items()}
+
+    def changes(self) -> tuple[str, ...]:
+        """What is different now, one phrase each."""
+        found = []
+        for name, before in self.switches.items():
+            now = _SWITCHES[name]()
+            if now != before:
+                found.append(f"{name} changed from {before} to {now}")
+        for name, before in self.functions.items():
+            if getattr(*_FUNCTIONS[name]) is not before:
+                found.append(f"{name} was replaced")
+        return tuple(found)
+
+    def restore(self) -> None:
+        """Puts replaced functions and the default dtype back."""
+        for name, (place, attribute) in _FUNCTIONS.items():
+            if getattr(place, attribute) is not self.functions[name]:
+                setattr(place, attribute, self.functions[name])
+        torch.set_default_dtype(self.switches["torch's default dtype"])

@@ -1,0 +1,44 @@
+"""The action kinds: one module each, all of the shape `Kind`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mtmc_engine.core.action import Action
+from mtmc_engine.core.program import Schedule
+from mtmc_engine.schedule.actions import (
+    fuse,
+    fuse_epilogue,
+    library,
+    lower,
+    one_pass,
+    pipeline,
+    retile,
+    stop,
+    vectorize,
+)
+from mtmc_engine.schedule.context import Context
+
+
+class Kind(Protocol):
+    """One kind of step.
+
+    NAME:  the word of the design's table.
+    GUIDE: specification for a coder that writes code: procedure and pitfalls.
+    """
+
+    NAME: str
+    GUIDE: str
+
+    def legal(self, context: Context) -> list[Action]:
+        """Every step of this kind that the state allows, with its reason."""
+        ...
+
+    def apply(self, context: Context, action: Action) -> Schedule:
+        """The schedule after a legal step."""
+        ...
+
+
+OPERATOR_LEVEL: tuple[Kind, ...] = (fuse, fuse_epilogue, lower, library)
+KERNEL_LEVEL: tuple[Kind, ...] = (one_pass, retile, pipeline, vectorize)
+KINDS: dict[str, Kind] = {kind.NAME: kind for kind in (*OPERATOR_LEVEL, *KERNEL_LEVEL, stop)}

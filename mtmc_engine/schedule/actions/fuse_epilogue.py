@@ -1,0 +1,85 @@
+"""fuse_epilogue: keep the library's product or convolution, fuse all that follows."""
+
+from __future__ import annotations
+
+from mtmc_engine.core.action import Action
+from mtmc_engine.core.program import Group, Library, Schedule
+from mtmc_engine.schedule.context import Context, smallest
+from mtmc_engine.schedule.evidence import bytes_text, saved_bytes
+
+NAME = "fuse_epilogue"
+
+GUIDE = """\
+Keep the library call of the region (product, convolution, attention) and make one kernel of all
+operators that follow it.
+1. Leave the call as it is; its result is the new kernel's main input.
+2. Choose the grid by the reduction that follows: one program per row, or per block of elements
+   where there is none.
+3. Load the result once, apply the operators in order in float32, store the final value once.
+4. A bias may move from the call into the kernel only if the sums round in the same way.
+Pitfalls: values that something else still reads have to be stored too; do not copy the result to
+another layout first."""
+
+
+def legal(context: Context) -> list[Action]:
+    found: list[Action] = []
+    for group in context.groups:
+        if isinstance(group.form, Library) and context.is_heavy(group):
+            tail = followers(context, group)
+            if len(tail) > 1:
+                found.append(
+                    Action(
+                        NAME,
+                        f"fuse after {group.region}",
+                        group.region,
+                        reason=_reason(context, group, tail),
+                    )
+                )
+    return found
+
+
+def followers(context: Context, head: Group) -> tuple[Group, ...]:
+    """The largest set of groups after `head`, taken in execution order, that is one kernel."""
+    chosen: list[Group] = []
+    reached = {context.groups.index(head)}
+    for at, group in enumerate(context.groups):
+        if context.is_heavy(group) or not context.fusable(group) or at in reached:
+            continue
+        if not _reads(context, at, reached):
+            continue
+        nodes = context.union([*chosen, group])
+        if nodes is not None and context.lowered(nodes) is not None:
+            chosen.append(group)
+            reached.add(at)
+    return tuple(chosen)
+
+
+def _reads(context: Context, at: int, writers: set[int]) -> bool:
+    stack = list(context.flow.predecessors[at])
+    seen: set[int] = set()
+    while stack:
+        before = stack.pop()
+        if before in writers:
+            return True
+        if before >= len(context.groups) and before not in seen:
+            seen.add(before)
+            stack.extend(context.flow.predecessors[before])
+    return False
+
+
+def _reason(context: Context, head: Group, tail: tuple[Group, ...]) -> str:
+    names = ", ".join(group.region for group in tail)
+    saved = saved_bytes(context, tail)
+    return (
+        f"{names} follow {head.region} ({context.label(head.nodes)}), which stays a library "
+        f"call: one kernel moves {bytes_text(saved)} less."
+    )
+
+
+def apply(context: Context, action: Action) -> Schedule:
+    tail = followers(context, context.group(action.region))
+    nodes = context.union(tail)
+    assert nodes is not None
+    form = context.lowered(nodes)
+    assert form is not None
+    return context.replaced(tail, [Group(smallest(tail), nodes, form)])

@@ -1,0 +1,43 @@
+"""library: the region's operators as library calls again."""
+
+from __future__ import annotations
+
+from mtmc_engine.core.action import Action
+from mtmc_engine.core.program import Group, Library, Schedule
+from mtmc_engine.schedule.context import Context
+from mtmc_engine.schedule.regions import regions_of
+
+NAME = "library"
+
+GUIDE = """\
+Remove the region's kernel and launcher and call the library for its operators, one by one, as
+the reference calls them.
+1. Use torch.nn.functional where it has the operator, torch otherwise; same arguments as the
+   reference.
+2. Keep the other regions' kernels as they are, and the values that pass between them.
+Pitfalls: do not change dtypes or layouts on the way; do not leave unused kernels behind."""
+
+
+def legal(context: Context) -> list[Action]:
+    return [
+        Action(NAME, f"library {group.region}", group.region, reason=_reason(context, group))
+        for group in context.groups
+        if not isinstance(group.form, Library)
+    ]
+
+
+def _reason(context: Context, group: Group) -> str:
+    now = context.costs[group.region]
+    calls = context.cost(Group(group.region, group.nodes, Library()))
+    return (
+        f"{group.region} reaches {now.of_peak:.0%} of its roofline; library calls are estimated "
+        f"at {calls.time_us / now.time_us:.2g} times its time."
+    )
+
+
+def apply(context: Context, action: Action) -> Schedule:
+    """A fused region falls apart into the regions that it was made of."""
+    group = context.group(action.region)
+    inside = set(group.nodes)
+    parts = [r for r in regions_of(context.graph) if inside.issuperset(r.nodes)]
+    return context.replaced([group], [Group(r.id, r.nodes, Library()) for r in parts])

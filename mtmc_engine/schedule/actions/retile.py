@@ -1,0 +1,43 @@
+"""retile: other block sizes."""
+
+from __future__ import annotations
+
+from mtmc_engine.core.action import Action
+from mtmc_engine.core.program import Schedule, Templated
+from mtmc_engine.schedule.actions.parameters import changed_form, ranked, with_changes
+from mtmc_engine.schedule.context import Context
+from mtmc_engine.schedule.templates import tile_code
+
+NAME = "retile"
+
+GUIDE = """\
+Change the block sizes of the region's kernel and nothing else.
+1. Products: larger tiles reuse each loaded element more often; smaller ones fill the card when
+   the result is small. Keep (block_m + block_n) * block_k * stages * element size within shared
+   memory and block_m * block_n / (32 * warps) accumulators within 255 registers.
+2. Rows: more rows a program for short rows, larger column blocks for long ones.
+3. Change the grid with the blocks, and keep sizes powers of two.
+Pitfalls: tl.dot needs every side at least 16; a tile wider than the matrix wastes arithmetic."""
+
+# How many other tiles of one region are worth a planner's attention.
+_PER_REGION = 3
+
+
+def legal(context: Context) -> list[Action]:
+    found: list[Action] = []
+    for group in context.groups:
+        now = context.costs.get(group.region)
+        for params, cost in ranked(context, group, NAME)[:_PER_REGION]:
+            assert isinstance(group.form, Templated)
+            code = tile_code(changed_form(group.form, params))
+            reason = (
+                f"{group.region} reaches {now.of_peak:.0%} of its roofline with "
+                f"{tile_code(group.form)}; {code} is estimated at {cost.of_peak:.0%}."
+            )
+            phrase = f"retile {group.region} to {code}"
+            found.append(Action(NAME, phrase, group.region, "", params, reason))
+    return found
+
+
+def apply(context: Context, action: Action) -> Schedule:
+    return with_changes(context, action)

@@ -1,0 +1,124 @@
+"""What the action kinds look at: a task, a schedule, a card, and what the groups cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from mtmc_engine.core.device import DeviceCard
+from mtmc_engine.core.graph import Graph
+from mtmc_engine.core.measurement import GroupCost
+from mtmc_engine.core.program import ByHand, Group, Library, Param, Schedule, Templated
+from mtmc_engine.core.task import Task
+from mtmc_engine.schedule.classes import HEAVY
+from mtmc_engine.schedule.cost import cost_of, group_cost
+from mtmc_engine.schedule.flowgraph import GroupGraph
+from mtmc_engine.schedule.labels import label_of
+from mtmc_engine.schedule.regions import number_of, schedule_of
+from mtmc_engine.schedule.templates import lowering, variants
+from mtmc_engine.schedule.work import Facts, facts_of
+
+
+@dataclass(frozen=True)
+class Context:
+    """One program state; answers are computed once and kept."""
+
+    task: Task
+    schedule: Schedule
+    device: DeviceCard
+    _lowered: dict[tuple[str, ...], Templated | None] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> Graph:
+        return self.task.graph
+
+    @cached_property
+    def facts(self) -> Facts:
+        return facts_of(self.graph)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups that have a region, in execution order."""
+        return tuple(group for group in self.schedule.groups if group.region)
+
+    @cached_property
+    def at_root(self) -> bool:
+        """Whether no group has a kernel of its own yet."""
+        return all(isinstance(group.form, Library) for group in self.groups)
+
+    @cached_property
+    def flow(self) -> GroupGraph:
+        """Who feeds whom; members are those of `schedule.groups`, glue one by one."""
+        return GroupGraph(self.graph, self._members)
+
+    @cached_property
+    def _members(self) -> tuple[tuple[str, ...], ...]:
+        named = [group.nodes for group in self.groups]
+        taken = {name for nodes in named for name in nodes}
+        return (*named, *((n.name,) for n in self.graph.nodes if n.name not in taken))
+
+    @cached_property
+    def costs(self) -> dict[str, GroupCost]:
+        """Cost of each region."""
+        return {c.region: c for c in cost_of(self.task, self.schedule, self.device)}
+
+    def cost(self, group: Group) -> GroupCost:
+        """Cost of a group that is not in the schedule; its share is left at 0."""
+        return group_cost(self.facts, replace(self.task, device=self.device), group)
+
+    def label(self, nodes: tuple[str, ...]) -> str:
+        return label_of(self.graph, nodes)
+
+    def lowered(self, nodes: tuple[str, ...]) -> Templated | None:
+        """The default template of these nodes; None where they cannot be one kernel."""
+        if nodes not in self._lowered:
+            self._lowered[nodes] = lowering(self.graph, nodes, self.device)
+        return self._lowered[nodes]
+
+    def variants(self, group: Group, kind: str) -> tuple[dict[str, Param], ...]:
+        """Other parameters of a templated group for an action kind, the present ones left out."""
+        if not isinstance(group.form, Templated):
+            return ()
+        found = variants(self.graph, group.nodes, group.form, self.device).get(kind, ())
+        changes = (_changes(group.form, params) for params in found)
+        return tuple(change for change in changes if change)
+
+    def is_heavy(self, group: Group) -> bool:
+        """Whether the group holds a product, convolution, attention or recurrent call."""
+        return any(self.facts.sorts[name] in HEAVY for name in group.nodes)
+
+    def fusable(self, group: Group) -> bool:
+        """Whether a step may take the group into another kernel: hand-written code stays."""
+        return not isinstance(group.form, ByHand)
+
+    def union(self, groups: Iterable[Group]) -> tuple[str, ...] | None:
+        """Nodes of the groups as one, with the glue between them, in execution order.
+
+        None where another region lies on a path out of the union and back.
+        """
+        chosen = {self.groups.index(group) for group in groups}
+        between = self.flow.between(chosen)
+        if any(at < len(self.groups) for at in between):
+            return None
+        return self.flow.in_order(n for at in chosen | between for n in self._members[at])
+
+    def replaced(self, removed: Iterable[Group], added: Iterable[Group]) -> Schedule:
+        """The schedule with some groups in place of others, in a valid order."""
+        gone = {group.region for group in removed}
+        kept = [group for group in self.groups if group.region not in gone]
+        return schedule_of(self.graph, [*kept, *added])
+
+    def group(self, region: str) -> Group:
+        return self.schedule.group(region)
+
+
+def smallest(groups: Iterable[Group]) -> str:
+    """The region name that a fusion of these groups keeps."""
+    return min((group.region for group in groups), key=number_of)
+
+
+def _changes(form: Templated, params: dict[str, Param]) -> dict[str, Param]:
+    return {name: value for name, value in params.items() if form.params.get(name) != value}

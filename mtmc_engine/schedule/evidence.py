@@ -1,0 +1,34 @@
+"""Figures that reasons quote: bytes, shares, and what a fusion saves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mtmc_engine.core.program import Group
+from mtmc_engine.schedule.context import Context
+from mtmc_engine.schedule.template_cost import outside_bytes
+
+
+def bytes_text(count: float) -> str:
+    """Bytes in the unit that a person would choose: "134 MB"."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def saved_bytes(context: Context, groups: Sequence[Group]) -> int:
+    """Bytes that one kernel for these groups moves less than they do now."""
+    nodes = context.union(groups)
+    now = sum(context.costs[group.region].bytes_moved for group in groups)
+    return max(0, now - sum(outside_bytes(context.facts, nodes or ())))
+
+
+def reads_and_share(context: Context, group: Group) -> str:
+    """ "r1 (gelu) moves 3 times its compulsory bytes, 38 % of the time"."""
+    cost = context.costs[group.region]
+    least = sum(outside_bytes(context.facts, group.nodes))
+    times = cost.bytes_moved / least if least else 1.0
+    moved = f"{times:.2g} times its compulsory bytes" if times > 1.05 else bytes_text(least)
+    name = f"{group.region} ({context.label(group.nodes)})"
+    return f"{name} moves {moved}, takes {cost.share:.0%} of the time"

@@ -1,0 +1,33 @@
+"""The operator table: how each ATen operator becomes loads, pointwise functions, reductions.
+
+A rule is a function of the builder and the operator's own arguments, by their ATen names, that
+returns the result (or a tuple of results). What has no rule stays a library call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mtmc_engine.schedule.templates.axes import Unsupported
+
+Rule = Callable[..., Any]
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(*operators: str) -> Callable[[Rule], Rule]:
+    """Registers a rule for ATen overloads given without "aten."."""
+
+    def register(function: Rule) -> Rule:
+        for operator in operators:
+            RULES[f"aten.{operator}"] = function
+        return function
+
+    return register
+
+
+def require(condition: bool, why: str) -> None:
+    """Raises Unsupported with the reason unless the condition holds."""
+    if not condition:
+        raise Unsupported(why)

@@ -1,0 +1,44 @@
+"""Rules of matrix products."""
+
+from __future__ import annotations
+
+from mtmc_engine.schedule import ops_pointwise as pointwise
+from mtmc_engine.schedule.ops import require, rule
+from mtmc_engine.schedule.templates import functions as fn
+from mtmc_engine.schedule.templates.axes import Dim, leaves, unify
+from mtmc_engine.schedule.templates.tensors import Builder, Number, Tensor, is_float
+
+
+@rule("linear.default")
+def linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    product = matrix_product(b, input, weight, transposed=True)
+    return product if bias is None else b.arith(fn.ADD, product, bias)
+
+
+@rule("mm.default", "matmul.default")
+def matmul(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return matrix_product(b, self, other, transposed=False)
+
+
+@rule("addmm.default")
+def addmm(
+    b: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    product = matrix_product(b, mat1, mat2, transposed=False)
+    if alpha != 1:
+        product = pointwise.mul(b, product, alpha)
+    return pointwise.add(b, product, self, beta)
+
+
+def matrix_product(b: Builder, left: Tensor, right: Tensor, transposed: bool) -> Tensor:
+    """[…, K] times [K, N], or [N, K] where `transposed`, as a value over […, N]."""
+    require(left.value.kind == right.value.kind == "load", "a product of computed tensors")
+    require(len(right.dims) == 2 and len(left.dims) >= 2, "a product of such ranks")
+    require(is_float(left.dtype) and left.dtype == right.dtype, "a product of such types")
+    n, k = right.dims if transposed else reversed(right.dims)
+    require(all((n, k, left.dims[-1])), "a product along a dimension of size one")
+    unify(left.dims[-1], k)
+    dims: tuple[Dim, ...] = (*left.dims[:-1], n)
+    axes = tuple(axis for dim in dims for axis in leaves(dim))
+    value = b.product(left.value, right.value, axes, leaves(k), transposed)
+    return Tensor(value, dims)

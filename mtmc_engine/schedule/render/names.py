@@ -1,0 +1,67 @@
+"""Names that a reader of the user's module would choose."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable
+
+from mtmc_engine.core.graph import Graph
+
+RESERVED = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | {"tl", "torch", "triton", "self"}
+
+
+class Names:
+    """Gives each wanted name once; a name that is taken gets a number."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.taken = set(taken)
+
+    def fresh(self, wanted: str) -> str:
+        """`wanted`, or `wanted_2`, `wanted_3`, … where it is taken."""
+        name, count = identifier(wanted), 1
+        base = name
+        while name in self.taken or name in RESERVED:
+            count += 1
+            name = f"{base}_{count}"
+        self.taken.add(name)
+        return name
+
+
+def identifier(text: str) -> str:
+    """The text as a Python identifier in lower case with underscores."""
+    name = re.sub(r"\W+", "_", text).strip("_") or "value"
+    return f"n{name}" if name[0].isdigit() else name
+
+
+def tensor_names(graph: Graph, loads: Iterable[str], names: Names) -> dict[str, str]:
+    """Parameter names for the tensors that enter a group, by graph name.
+
+    Inputs keep the user's names, parameters their attribute's; the only tensor that another
+    operator makes is x.
+    """
+    loads = list(loads)
+    inputs = {value.name: value for value in graph.inputs}
+    made = [name for name in loads if name not in inputs]
+    used = {inputs[name].target for name in loads if name in inputs}
+    leaf_counts: dict[str, int] = {}
+    for name in loads:
+        if name in inputs and inputs[name].kind in ("parameter", "buffer"):
+            leaf = inputs[name].target.rsplit(".", 1)[-1]
+            leaf_counts[leaf] = leaf_counts.get(leaf, 0) + 1
+    chosen: dict[str, str] = {}
+    for name in loads:
+        if name not in inputs:
+            chosen[name] = names.fresh("x" if len(made) == 1 and "x" not in used else name)
+            continue
+        value = inputs[name]
+        if value.kind == "input":
+            chosen[name] = names.fresh(value.target)
+        elif value.kind == "constant":
+            chosen[name] = names.fresh("constant")
+        else:
+            path = value.target.split(".")
+            short = path[-1] if leaf_counts[path[-1]] == 1 else "_".join(path[-2:])
+            chosen[name] = names.fresh(short)
+    return chosen

@@ -1,0 +1,153 @@
+"""What one rendered kernel costs: external values once, and what its parameters make of it."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from mtmc_engine.core.program import Group, Templated
+from mtmc_engine.core.task import Task
+from mtmc_engine.schedule.classes import GLUE, Sort
+from mtmc_engine.schedule.flow import inputs_of, outputs_of
+from mtmc_engine.schedule.roofline import (
+    Kernel,
+    Tile,
+    flops_per_us,
+    memory_us,
+    product_us,
+)
+from mtmc_engine.schedule.work import (
+    Facts,
+    bytes_touched,
+    dependent_reductions,
+    dot_mode,
+    plain_flops,
+    product_of,
+    rows_of,
+    stored_bytes,
+)
+
+
+def outside_bytes(facts: Facts, names: tuple[str, ...]) -> tuple[int, int]:
+    """Bytes that a group has to read from outside and to write for others, each once."""
+    inside = frozenset(names)
+    read = sum(bytes_touched(facts, name, inside) for name in inputs_of(facts.graph, names))
+    written = sum(stored_bytes(facts, name) for name in outputs_of(facts.graph, names))
+    return read, written
+
+
+def group_flops(facts: Facts, names: tuple[str, ...]) -> int:
+    """Operations of a group of pointwise, row-wise and matrix-product nodes."""
+    total = 0
+    for name in names:
+        node = facts.nodes[name]
+        if facts.sorts[name] is Sort.MATMUL:
+            total += product_of(facts, node).flops
+        elif facts.sorts[name] not in GLUE | {Sort.PART}:
+            total += plain_flops(facts, node)
+    return total
+
+
+def template_kernel(facts: Facts, task: Task, group: Group, form: Templated) -> Kernel:
+    """The one launch of a templated group."""
+    if form.template == "matmul":
+        return _product(facts, task, group, form)
+    if form.template == "pointwise":
+        return _pointwise(facts, task, group, form)
+    return _rows(facts, task, group, form)
+
+
+def number(form: Templated, name: str, default: int) -> int:
+    """An integer parameter of a template."""
+    return int(form.params.get(name, default))
+
+
+def tile_of(form: Templated) -> Tile:
+    """The tile of a matmul template."""
+    return Tile(
+        number(form, "block_m", 128),
+        number(form, "block_n", 128),
+        number(form, "block_k", 32),
+        number(form, "warps", 8),
+        number(form, "stages", 3),
+    )
+
+
+def _product(facts: Facts, task: Task, group: Group, form: Templated) -> Kernel:
+    node = next(facts.nodes[n] for n in group.nodes if facts.sorts[n] is Sort.MATMUL)
+    product = product_of(facts, node)
+    read, written = outside_bytes(facts, group.nodes)
+    operands = product.batch * product.k * (product.m + product.n) * product.item
+    mode = dot_mode(task, facts.operands(node)[0].dtype)
+    extra = max(0, read - operands) + written
+    time_us = product_us(task.device, product, tile_of(form), mode, extra)
+    return Kernel(read + written, group_flops(facts, group.nodes), time_us)
+
+
+def _pointwise(facts: Facts, task: Task, group: Group, form: Templated) -> Kernel:
+    read, written = outside_bytes(facts, group.nodes)
+    flops = group_flops(facts, group.nodes)
+    elements = max(node.out[0].numel for n in group.nodes if (node := facts.nodes[n]).out)
+    block, warps = number(form, "block", 1024), number(form, "warps", 4)
+    item = max(1, written // max(1, elements)) if written else 4
+    per_thread = max(1, block // (warps * 32))
+    time_us = memory_us(
+        task.device,
+        read + written,
+        programs=ceil(elements / block),
+        warps=warps,
+        bytes_in_flight=block * (read / max(1, elements)),
+        registers=24 + 3 * per_thread,
+        vector_bytes=per_thread * item,
+    )
+    return Kernel(read + written, flops, max(time_us, _arithmetic(task, flops)))
+
+
+def _rows(facts: Facts, task: Task, group: Group, form: Templated) -> Kernel:
+    read, written = outside_bytes(facts, group.nodes)
+    flops = group_flops(facts, group.nodes)
+    rows, columns, item = _widest_rows(facts, group.nodes)
+    passes = _passes(facts, group.nodes, form, written, rows)
+    nbytes = read * passes + written
+    at_once = number(form, "rows_per_program", 1)
+    warps = number(form, "warps", 4)
+    width = number(form, "block_cols", _power_of_two(columns))
+    per_thread = max(1, at_once * width // (warps * 32))
+    time_us = memory_us(
+        task.device,
+        nbytes,
+        programs=ceil(rows / at_once),
+        warps=warps,
+        bytes_in_flight=at_once * min(width, columns) * item,
+        registers=24 + 2 * per_thread,
+        vector_bytes=per_thread * item if width % 4 == 0 else item,
+    )
+    return Kernel(nbytes, flops, max(time_us, _arithmetic(task, flops)))
+
+
+def _passes(facts: Facts, names: tuple[str, ...], form: Templated, written: int, rows: int) -> int:
+    """How often a row is read: once where it stays in registers, else once per dependent step."""
+    if form.template == "rows":
+        return 1
+    steps = (
+        1 if form.params.get("form") == "one_pass" else max(1, dependent_reductions(facts, names))
+    )
+    return steps + (1 if written > rows * 16 else 0)
+
+
+def _widest_rows(facts: Facts, names: tuple[str, ...]) -> tuple[int, int, int]:
+    """Rows, columns and item bytes of the largest row-wise node of a group."""
+    found = [facts.nodes[n] for n in names if facts.sorts[n] is Sort.ROWWISE]
+    if not found:
+        return 1, max(1, *(n.out[0].numel for x in names if (n := facts.nodes[x]).out)), 4
+    widest = max(found, key=lambda node: max((s.numel for s in facts.operands(node)), default=0))
+    rows, columns = rows_of(facts, widest)
+    spec = facts.operands(widest)[0]
+    return rows, columns, spec.nbytes // max(1, spec.numel)
+
+
+def _arithmetic(task: Task, flops: int) -> float:
+    return flops / flops_per_us(task.device, "fp32")
+
+
+def _power_of_two(count: int) -> int:
+    return 1 << max(0, count - 1).bit_length()

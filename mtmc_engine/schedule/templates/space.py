@@ -1,0 +1,159 @@
+"""The iteration space of a group: outer rows, a reduced block, inner lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from mtmc_engine.schedule.ops import require
+from mtmc_engine.schedule.templates.axes import Axis, Dim, leaves
+from mtmc_engine.schedule.templates.tensors import Tensor, Value
+from mtmc_engine.schedule.templates.trace import Trace
+
+
+@dataclass(frozen=True)
+class Run:
+    """Axes that every tensor of the group has side by side, or not at all."""
+
+    axes: Dim
+
+    @property
+    def size(self) -> int:
+        return prod(axis.size for axis in self.axes)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Runs that one index walks through as if they were one dimension."""
+
+    runs: tuple[Run, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return prod(run.size for run in self.runs)
+
+    @property
+    def axes(self) -> Dim:
+        return tuple(axis for run in self.runs for axis in run.axes)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Canonical form (outer, reduced, inner) of a group's iteration space.
+
+    For a pointwise group `reduced` holds the columns and `folded` is False.
+    finished: reductions of per-row results that the launcher does on the small vectors.
+    """
+
+    outer: Block
+    reduced: Block
+    inner: Block
+    folded: bool
+    finished: tuple[Value, ...] = ()
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.outer, self.reduced, self.inner)
+
+
+def resolved(axes: Sequence[Axis]) -> Dim:
+    """Axes in their final form, repeats dropped."""
+    return tuple(dict.fromkeys(leaves(tuple(axes))))
+
+
+def storage_axes(tensor: Tensor) -> Dim:
+    return tuple(axis for dim in tensor.dims for axis in leaves(dim))
+
+
+def space_of(program: Trace) -> Space:
+    """The group's iteration space. Raises Unsupported where it is not canonical."""
+    finished = _finished(program)
+    inner = [value for value in program.values if value not in _after(program, finished)]
+    order = _canonical_order(program, inner)
+    folded = [value for value in program.reductions if value not in finished]
+    sets = {frozenset(resolved(value.over)) for value in folded}
+    require(len(sets) <= 1, "reductions along different dimensions")
+    reduced = next(iter(sets), frozenset())
+    layouts = _layouts(program, finished)
+    runs = _runs(order, reduced, layouts)
+    if not folded:
+        return Space(Block(tuple(runs[:-1])), Block(tuple(runs[-1:])), Block(), False, finished)
+    marks = [run.axes[0] in reduced for run in runs]
+    first, last = marks.index(True), len(marks) - marks[::-1].index(True)
+    require(all(marks[first:last]), "the reduced dimensions are not adjacent")
+    return Space(
+        Block(tuple(runs[:first])),
+        Block(tuple(runs[first:last])),
+        Block(tuple(runs[last:])),
+        True,
+        finished,
+    )
+
+
+def depends_on(program: Trace, roots: Sequence[Value]) -> set[Value]:
+    """The roots and every value computed from them."""
+    found = set(roots)
+    for value in program.values:
+        if any(operand in found for operand in value.operands):
+            found.add(value)
+    return found
+
+
+def _after(program: Trace, finished: Sequence[Value]) -> set[Value]:
+    return depends_on(program, finished)
+
+
+def _finished(program: Trace) -> tuple[Value, ...]:
+    """Reductions to a single number: they are finished outside of the kernel.
+
+    What depends on them must be a number too.
+    """
+    totals = tuple(value for value in program.reductions if not resolved(value.axes))
+    for value in depends_on(program, totals):
+        require(not resolved(value.axes), "elements that need a total of all elements")
+    return totals
+
+
+def _canonical_order(program: Trace, values: Sequence[Value]) -> Dim:
+    every = set().union(*(resolved(value.axes) for value in values)) if values else set()
+    every |= {axis for tensor in program.loads.values() for axis in storage_axes(tensor)}
+    full = [value for value in values if len(resolved(value.axes)) == len(every)]
+    require(bool(full), "no value spans all dimensions")
+    loads = [value for value in full if value.kind == "load"]
+    return resolved((loads or full)[0].axes)
+
+
+def _layouts(program: Trace, finished: Sequence[Value]) -> list[Dim]:
+    after = depends_on(program, finished)
+    layouts = [storage_axes(tensor) for tensor in program.loads.values()]
+    layouts += [
+        storage_axes(output.tensor)
+        for output in program.outputs
+        if output.tensor.value not in after
+    ]
+    layouts += [resolved(value.operands[0].axes) for value in finished]
+    # An axis that elements are picked along stands alone.
+    layouts += [resolved(value.over) for value in program.values if value.kind == "gather"]
+    return layouts
+
+
+def _runs(order: Dim, reduced: frozenset[Axis], layouts: Sequence[Dim]) -> list[Run]:
+    runs: list[list[Axis]] = []
+    for axis in order:
+        if runs and _together(runs[-1][-1], axis, layouts) and (
+            (runs[-1][-1] in reduced) == (axis in reduced)
+        ):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return [Run(tuple(run)) for run in runs]
+
+
+def _together(first: Axis, second: Axis, layouts: Sequence[Dim]) -> bool:
+    for layout in layouts:
+        if (first in layout) != (second in layout):
+            return False
+        if first in layout and layout.index(second) != layout.index(first) + 1:
+            return False
+    return True

@@ -1,0 +1,121 @@
+"""What clients asked for and was not yet done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection
+from typing import TypeVar
+
+import msgspec
+
+from mtmc_engine.core.errors import NobodyToDecide
+from mtmc_engine.core.events import AnyCommand, Decide, Stop, decode_command
+
+T = TypeVar("T")
+
+
+class Interrupted(Exception):
+    """A command ended what was running."""
+
+    def __init__(self, command: AnyCommand) -> None:
+        super().__init__()
+        self.command = command
+
+
+class Inbox:
+    """Commands in order of arrival.
+
+    A decision that names no node answers the next question, so that a script may send all its
+    answers ahead.
+
+    on_arrival: called with each command as it comes, for what takes effect at once.
+    on_unreadable: called with a sentence about input that is not a command.
+    """
+
+    def __init__(
+        self, on_arrival: Callable[[AnyCommand], None], on_unreadable: Callable[[str], None]
+    ) -> None:
+        self._on_arrival = on_arrival
+        self._on_unreadable = on_unreadable
+        self._commands: deque[AnyCommand] = deque()
+        self._changed = asyncio.Event()
+        self._closed = False
+
+    def receive(self, line: bytes | None) -> None:
+        """Take one line of input; None says that no more will come."""
+        if line is None:
+            self._closed = True
+        elif line.strip():
+            try:
+                self.put(decode_command(line))
+            except msgspec.MsgspecError as error:
+                self._on_unreadable(f"A line of input is not a command: {error}.")
+        self._changed.set()
+
+    def put(self, command: AnyCommand) -> None:
+        """Take one command."""
+        self._commands.append(command)
+        self._changed.set()
+        self._on_arrival(command)
+
+    async def next(self) -> AnyCommand:
+        """The oldest command. Raises NobodyToDecide where none is left and none can come."""
+        while not self._commands:
+            if self._closed:
+                raise NobodyToDecide(
+                    "A decision is due and nobody can answer:"
+                    " give --yes, or run it in a terminal, or send decisions on standard input."
+                )
+            await self._change()
+        return self._commands.popleft()
+
+    def next_request(self) -> AnyCommand | None:
+        """The oldest command, if it is not a decision: those wait for their question."""
+        if self._commands and not isinstance(self._commands[0], Decide):
+            return self._commands.popleft()
+        return None
+
+    @property
+    def closed(self) -> bool:
+        """Whether no further command can come."""
+        return self._closed and not self._commands
+
+    async def unless_interrupted(self, work: Awaitable[T], about: Collection[str] = ()) -> T:
+        """The result of `work`. Stop ends it, and so does a decision to skip or stop.
+
+        about: the nodes that such a decision may name, "" included; none: only Stop ends it.
+        Raises Interrupted once the work is cancelled and its processes have ended.
+        """
+        working = asyncio.ensure_future(work)
+        listening = asyncio.ensure_future(self._interruption(about))
+        try:
+            await asyncio.wait({working, listening}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            raise Interrupted(self._take(listening.result()))
+        finally:
+            for task in (working, listening):
+                task.cancel()
+            await asyncio.gather(working, listening, return_exceptions=True)
+
+    async def _interruption(self, about: Collection[str]) -> AnyCommand:
+        """Waits for a command that ends the work; it stays in the queue."""
+        while True:
+            for at, command in enumerate(self._commands):
+                if isinstance(command, Stop) or (at == 0 and _ends_step(command, about)):
+                    return command
+            await self._change()
+
+    def _take(self, command: AnyCommand) -> AnyCommand:
+        self._commands.remove(command)
+        return command
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+def _ends_step(command: AnyCommand, about: Collection[str]) -> bool:
+    ends = isinstance(command, Decide) and command.choice in ("skip", "stop")
+    return ends and isinstance(command, Decide) and command.node in about

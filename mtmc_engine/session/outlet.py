@@ -1,0 +1,38 @@
+"""Where events go: into the journal first, then to the client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mtmc_engine.core.events import AnyEvent, Notice, PhaseChanged, encode
+from mtmc_engine.session.journal import Journal
+
+
+class Outlet:
+    """Sends events; one that a client has seen is on disk. `journal` is None before it exists.
+
+    Phases are only shown: they say what happens now and mean nothing later.
+    """
+
+    def __init__(self, write: Callable[[bytes], None], journal: Journal | None = None) -> None:
+        self._write = write
+        self.journal = journal
+
+    def emit(self, *events: AnyEvent) -> None:
+        """Store the events in one transaction, then show them."""
+        if self.journal is not None:
+            self.journal.write(*(e for e in events if not isinstance(e, PhaseChanged)))
+        self.show(*events)
+
+    def show(self, *events: AnyEvent) -> None:
+        """Show events that are already stored, or need not be."""
+        for event in events:
+            self._write(encode(event))
+
+    def notice(self, text: str) -> None:
+        """Tell the user something worth knowing."""
+        self.emit(Notice("info", text))
+
+    def warn(self, text: str) -> None:
+        """Tell the user something that went wrong without ending the run."""
+        self.emit(Notice("warning", text))

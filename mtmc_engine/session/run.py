@@ -1,0 +1,191 @@
+"""The present state of a session, and the events that follow from changing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import unified_diff
+
+from mtmc_engine.coder.seam import Coder
+from mtmc_engine.core.action import Action
+from mtmc_engine.core.events import (
+    AnyEvent,
+    BestChanged,
+    Choice,
+    NodeAdded,
+    PhaseChanged,
+    PlanProposed,
+)
+from mtmc_engine.core.measurement import GroupCost
+from mtmc_engine.core.options import RunOptions
+from mtmc_engine.core.task import Task
+from mtmc_engine.plan.state import PastStep, State
+from mtmc_engine.plan.tree import PlanTree, TreeNode
+from mtmc_engine.planner.seam import Planner
+from mtmc_engine.schedule.cost import cost_of
+from mtmc_engine.schedule.regions import regions_in
+from mtmc_engine.session.inbox import Inbox
+from mtmc_engine.session.outlet import Outlet
+from mtmc_engine.session.seams import Exporter
+from mtmc_engine.system.jobs import Workshop
+
+# A plan is not longer than this, unless --steps says otherwise (paper: plans of 8 steps).
+MOST_KEPT = 8
+# Attempts that such a plan may cost.
+MOST_STEPS = 16
+
+
+@dataclass
+class StepRecord:
+    """One step from its start to its decision.
+
+    parent: the node it acts on; node: its candidate, "" before the coder has answered.
+    choice: None until it is decided. reason: why it was decided so.
+    """
+
+    step: int
+    parent: str
+    action: Action
+    probability: float
+    attempt: int = 1
+    node: str = ""
+    choice: Choice | None = None
+    reason: str = ""
+    planner_seconds: float = 0.0
+
+
+@dataclass
+class Run:
+    """A session at work.
+
+    current: the node that the next step acts on.
+    records: all steps of this tree, oldest first; the last may be undecided.
+    refused_stops: nodes at which the user went on against the planner's advice.
+    """
+
+    options: RunOptions
+    outlet: Outlet
+    inbox: Inbox
+    workshop: Workshop
+    planner: Planner
+    coder: Coder
+    exporter: Exporter
+    task: Task
+    tree: PlanTree
+    current: str
+    records: list[StepRecord] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+    proposal: PlanProposed | None = None
+    refused_stops: set[str] = field(default_factory=set)
+    follows_policy: bool = False
+    paused: bool = False
+    best: str = ""
+    exported: str | None = None
+
+    @property
+    def max_steps(self) -> int:
+        return max_steps(self.options)
+
+    @property
+    def next_step(self) -> int:
+        """Number of the step to begin, from 1."""
+        return len(self.records) + 1
+
+    def phase(self, phase: str, detail: str = "") -> None:
+        """Say what happens now."""
+        self.outlet.emit(PhaseChanged(phase, detail))
+
+    def tried(self, node: str) -> set[str]:
+        """Phrases of the actions that were begun on this node."""
+        return {record.action.phrase for record in self.records if record.parent == node}
+
+
+def max_steps(options: RunOptions) -> int:
+    """Most attempts of a run."""
+    return options.steps or MOST_STEPS
+
+
+def plan_is_full(run: Run) -> bool:
+    """Whether the plan has as many kept steps as it may; --steps lifts this."""
+    return run.options.steps is None and len(run.tree.path(run.current)) > MOST_KEPT
+
+
+def state_of(run: Run) -> State:
+    """What the planner sees at the current node."""
+    node = run.tree[run.current]
+    measurement = node.measurement
+    costs = costs_at(run, node)
+    return State(
+        task=run.task,
+        schedule=node.program.schedule,
+        costs=costs,
+        time_us=measurement.time_us if measurement else sum(cost.time_us for cost in costs),
+        time_kind=measurement.kind if measurement else "estimated",
+        history=tuple(_history(run)),
+        tried=tuple(run.tried(run.current)),
+        step=run.next_step,
+        max_steps=run.max_steps,
+        hints=tuple(run.hints),
+    )
+
+
+def costs_at(run: Run, node: TreeNode) -> tuple[GroupCost, ...]:
+    """Cost by region of a node's program: measured where it was, else estimated."""
+    if node.measurement is not None and node.measurement.groups:
+        return node.measurement.groups
+    return cost_of(run.task, node.program.schedule, run.task.device)
+
+
+def node_event(run: Run, node: TreeNode) -> NodeAdded:
+    """The event that tells all about a node as it stands."""
+    return NodeAdded(
+        node=node.id,
+        parent=node.parent,
+        action=node.action,
+        state=node.state,
+        source=node.program.source,
+        digest=node.program.digest,
+        diff=diff_to_parent(run.tree, node),
+        regions=regions_in(run.task.graph, node.program.schedule),
+        verdict=node.verdict,
+        measurement=node.measurement,
+    )
+
+
+def diff_to_parent(tree: PlanTree, node: TreeNode) -> str:
+    """Unified diff of a node's source against its parent's; "" for the original."""
+    if node.parent is None:
+        return ""
+    before = tree[node.parent].program.source.splitlines(keepends=True)
+    after = node.program.source.splitlines(keepends=True)
+    return "".join(unified_diff(before, after, node.parent, node.id))
+
+
+def best_events(run: Run) -> list[AnyEvent]:
+    """A BestChanged where another node is the best now; the run remembers it."""
+    best = run.tree.best()
+    standing = run.tree.standing(best.id)
+    if best.id == run.best or standing is None:
+        return []
+    run.best = best.id
+    return [BestChanged(best.id, standing.ratio, standing.time_us, standing.kind)]
+
+
+def _history(run: Run) -> list[PastStep]:
+    kept = {node.id for node in run.tree.path(run.current)}
+    past = []
+    for record in run.records:
+        if record.node not in run.tree:
+            continue
+        node = run.tree[record.node]
+        if node.verdict is None:
+            continue
+        ratio = node.measurement.against.get("previous") if node.measurement else None
+        past.append(
+            PastStep(
+                phrase=record.action.phrase,
+                verdict=node.verdict.verdict.value,
+                ratio=ratio.value if ratio else None,
+                kept=node.id in kept,
+            )
+        )
+    return past

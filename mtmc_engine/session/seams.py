@@ -1,0 +1,28 @@
+"""What the session is given from outside: rooms above it, and the coder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from mtmc_engine.core.events import Exported, StepSummary
+from mtmc_engine.core.measurement import Measurement
+from mtmc_engine.core.program import Program
+from mtmc_engine.core.task import Task
+from mtmc_engine.core.verdict import Verdict
+
+
+class Exporter(Protocol):
+    """Writes the answer of a session as files."""
+
+    def __call__(
+        self,
+        task: Task,
+        program: Program,
+        steps: Sequence[StepSummary],
+        verdict: Verdict | None,
+        measurement: Measurement | None,
+        folder: Path,
+    ) -> Exported:
+        """Raises UsageError where the folder cannot be written."""

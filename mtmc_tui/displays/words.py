@@ -1,0 +1,188 @@
+"""Events as readable lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import singledispatch
+
+from mtmc_engine.core.action import ScoredAction
+from mtmc_engine.core.events import (
+    AnyEvent,
+    BestChanged,
+    BestSummary,
+    CandidateReady,
+    Decided,
+    Exported,
+    GateFinished,
+    NodeAdded,
+    Notice,
+    PhaseChanged,
+    PlanProposed,
+    RunPaused,
+    SessionFinished,
+    SessionStarted,
+    SourceChanged,
+    StepStarted,
+    TaskOpened,
+    VerdictReached,
+)
+from mtmc_engine.core.measurement import Measurement, Ratio
+
+# Options of a plan that are worth a reader's time.
+SHOWN_OPTIONS = 4
+
+
+@singledispatch
+def lines_of(event: AnyEvent) -> Iterator[tuple[str, str]]:
+    """Lines of an event with their style: "good", "bad", "weak", "strong" or "".
+
+    Events that say nothing to a reader of lines have none.
+    """
+    return iter(())
+
+
+@lines_of.register
+def _(event: SessionStarted) -> Iterator[tuple[str, str]]:
+    resumed = f", resumed after {_count(event.resumed, 'step')}" if event.resumed else ""
+    yield f"session {event.session}{resumed}", "strong"
+    yield (
+        f"  {event.file} for {event.target}, planner {event.planner}, coder {event.coder}",
+        "weak",
+    )
+
+
+@lines_of.register
+def _(event: PhaseChanged) -> Iterator[tuple[str, str]]:
+    if event.phase in ("capture", "export") and event.done is None:
+        yield f"{event.phase}: {event.detail}" if event.detail else event.phase, "weak"
+
+
+@lines_of.register
+def _(event: TaskOpened) -> Iterator[tuple[str, str]]:
+    how = "measured" if event.measured else "times are estimated"
+    shapes = ", ".join(event.shapes)
+    dtypes = ", ".join(event.dtypes)
+    yield f"task {event.task}: {shapes} {dtypes} on {event.device} ({how})", "strong"
+    regions = ", ".join(f"{region.id} {region.label}" for region in event.regions)
+    yield f"  regions: {regions or 'none'}", ""
+    for note in event.notes:
+        yield f"  note: {note}", "weak"
+
+
+@lines_of.register
+def _(event: NodeAdded) -> Iterator[tuple[str, str]]:
+    if event.parent is None:
+        time = time_text(event.measurement) if event.measurement else "not timed"
+        yield f"{event.node} is the original: {time}", ""
+
+
+@lines_of.register
+def _(event: PlanProposed) -> Iterator[tuple[str, str]]:
+    shown = ", ".join(_option(option) for option in event.options[:SHOWN_OPTIONS])
+    more = len(event.options) - SHOWN_OPTIONS
+    rest = f", {more} more" if more > 0 else ""
+    yield f"plan at {event.node} ({event.planner}, {event.seconds:.1f} s): {shown}{rest}", ""
+
+
+@lines_of.register
+def _(event: StepStarted) -> Iterator[tuple[str, str]]:
+    again = f", attempt {event.attempt}" if event.attempt > 1 else ""
+    why = f": {event.action.reason}" if event.action.reason else ""
+    yield f"step {event.step}: {event.action.phrase}{again}{why}", "strong"
+
+
+@lines_of.register
+def _(event: CandidateReady) -> Iterator[tuple[str, str]]:
+    lines = event.diff.splitlines()
+    added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
+    removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
+    yield f"  {event.node}: +{added} -{removed} lines by {event.coder}", ""
+
+
+@lines_of.register
+def _(event: GateFinished) -> Iterator[tuple[str, str]]:
+    result = event.result
+    word = "ok" if result.passed else "FAILED"
+    said = f": {result.sentence}" if result.sentence else ""
+    style = "" if result.passed else "bad"
+    yield f"  {result.gate.value} {word}, {result.seconds:.1f} s{said}", style
+
+
+@lines_of.register
+def _(event: VerdictReached) -> Iterator[tuple[str, str]]:
+    verdict = event.verdict
+    time = f", {time_text(verdict.measurement)}" if verdict.measurement else ""
+    style = "good" if verdict.verdict == "FASTER" else "" if verdict.proven else "bad"
+    yield f"  {verdict.verdict.value}{time}: {verdict.reason}", style
+    for warning in verdict.warnings:
+        yield f"  warning: {warning}", "weak"
+
+
+@lines_of.register
+def _(event: Decided) -> Iterator[tuple[str, str]]:
+    reason = f": {event.reason}" if event.reason else ""
+    style = "good" if event.choice == "approve" else "weak"
+    yield f"  {event.choice} by {event.by}{reason}", style
+
+
+@lines_of.register
+def _(event: BestChanged) -> Iterator[tuple[str, str]]:
+    time = f"{event.time_us:.1f} us {event.time_kind}"
+    yield f"best so far {event.node}: {event.ratio:.2f}x the original, {time}", "good"
+
+
+@lines_of.register
+def _(event: SourceChanged) -> Iterator[tuple[str, str]]:
+    yield f"{event.file} changed: the plan can be replayed on the new source", "strong"
+
+
+@lines_of.register
+def _(event: RunPaused) -> Iterator[tuple[str, str]]:
+    yield "paused" if event.paused else "going on", "weak"
+
+
+@lines_of.register
+def _(event: Notice) -> Iterator[tuple[str, str]]:
+    yield f"{event.level}: {event.text}", "weak" if event.level == "info" else "bad"
+
+
+@lines_of.register
+def _(event: Exported) -> Iterator[tuple[str, str]]:
+    yield f"exported to {event.folder}: {', '.join(event.files)}", "good"
+
+
+@lines_of.register
+def _(event: SessionFinished) -> Iterator[tuple[str, str]]:
+    yield f"finished ({event.stopped_by}) after {_count(len(event.steps), 'step')}", "strong"
+    yield _best(event.best), "" if event.best.is_original else "good"
+
+
+def time_text(measurement: Measurement) -> str:
+    """ "201.4 us measured, 1.18x [1.16, 1.20] the original"."""
+    against = [
+        f"{ratio_text(ratio, measurement.kind == 'measured')} against {name}"
+        for name, ratio in measurement.against.items()
+    ]
+    return ", ".join([f"{measurement.time_us:.1f} us {measurement.kind}", *against])
+
+
+def ratio_text(ratio: Ratio, measured: bool) -> str:
+    """ "1.18x [1.16, 1.20]"; without the interval where it is estimated."""
+    interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if measured else ""
+    return f"{ratio.value:.2f}x{interval}"
+
+
+def _best(best: BestSummary) -> str:
+    if best.is_original:
+        return "no step helped: the answer is the original"
+    time = f"{best.time_us:.1f} us {best.time_kind}" if best.time_us is not None else "not timed"
+    ratio = f"{best.ratio_to_original:.2f}x the original, " if best.ratio_to_original else ""
+    return f"best {best.node}: {ratio}{time} ({'; '.join(best.actions)})"
+
+
+def _option(option: ScoredAction) -> str:
+    return f"{option.action.phrase} {option.probability:.0%}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,98 @@
+"""Panes of lines that are read: code, proof, time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
+
+
+class LinesPane(ScrollView, can_focus=True):
+    """Styled lines, drawn one by one as they come into sight.
+
+    wraps: long lines go on below instead of past the right edge.
+    """
+
+    def __init__(self, number: int, title: str, wraps: bool) -> None:
+        super().__init__(id=f"pane-{number}", classes="pane")
+        self.number = number
+        self.border_title = f"{number} {title}"
+        self.wraps = wraps
+        self._source: tuple[Content, ...] = ()
+        self._lines: list[Content] = []
+        self._stops: tuple[int, ...] = ()
+
+    @property
+    def line_width(self) -> int:
+        """Cells that a line may take without scrolling."""
+        return max(10, self.scrollable_content_region.width)
+
+    @property
+    def drawn_lines(self) -> int:
+        """Height of the text, after wrapping."""
+        return len(self._lines)
+
+    def show(self, lines: Sequence[Content], stops: Sequence[int] = (), top: bool = False) -> None:
+        """Draw `lines`; `stops` are those that `jump` goes to; `top` scrolls back up."""
+        same = len(lines) == len(self._source) and all(
+            new is old or new.is_same(old) for new, old in zip(lines, self._source, strict=True)
+        )
+        if top:
+            self.scroll_to(0, 0, animate=False)
+        if same:
+            return
+        self._source, self._stops = tuple(lines), tuple(stops)
+        self._lay_out()
+
+    def jump(self, step: int) -> None:
+        """Scroll to the next (1) or previous (-1) stop."""
+        here = self.scroll_offset.y
+        beyond = [at for at in self._stops if (at > here if step > 0 else at < here)]
+        if beyond:
+            self.scroll_to(y=beyond[0] if step > 0 else beyond[-1], animate=False)
+
+    def move(self, where: str) -> None:
+        """Scroll: "up", "down", "home" or "end"."""
+        scrolls = {
+            "up": self.scroll_up,
+            "down": self.scroll_down,
+            "home": self.scroll_home,
+            "end": self.scroll_end,
+        }
+        scrolls[where](animate=False)
+
+    def notify_style_update(self) -> None:
+        """Colours changed: draw again."""
+        super().notify_style_update()
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Wrap to the new width."""
+        self._lay_out()
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen, cut to what the horizontal scroll shows."""
+        left, top = self.scroll_offset
+        width = self.scrollable_content_region.width
+        if top + y >= len(self._lines):
+            return Strip.blank(width, self.rich_style)
+        line = self._lines[top + y]
+        reach = max(1, line.cell_length)
+        strips = Visual.to_strips(
+            self, line, reach, 1, self.visual_style, apply_selection=False
+        )
+        strip = strips[0] if strips else Strip.blank(0, self.rich_style)
+        return strip.crop_extend(left, left + width, self.rich_style)
+
+    def _lay_out(self) -> None:
+        lines = list(self._source)
+        if self.wraps:
+            lines = [part for line in lines for part in line.wrap(self.line_width)]
+        self._lines = lines
+        width = max((line.cell_length for line in lines), default=0)
+        self.virtual_size = Size(min(width, self.line_width) if self.wraps else width, len(lines))
+        self.refresh()

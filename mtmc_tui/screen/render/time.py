@@ -1,0 +1,148 @@
+"""Bars of time: the shown program beside what it is compared with, and the floor.
+
+A measured bar is solid and carries an interval; an estimated one is hollow, wears the sign for
+"about", and the word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.content import Content
+
+from mtmc_engine.core.measurement import Measurement, Ratio, TimeKind
+from mtmc_tui.screen.glyphs import Glyphs
+from mtmc_tui.screen.model import Node, Snapshot
+from mtmc_tui.screen.render.words import clip, interval_text, percent_text, ratio_text, time_text
+from mtmc_tui.screen.view import View, shown_node
+
+BASELINES = ("eager", "torch.compile", "original", "previous")
+NAME_WIDTH = 14
+TIME_WIDTH = 11
+NOTE_WIDTH = 21
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One line: a contestant's time, and what the shown program has to do with it."""
+
+    name: str
+    time_us: float
+    kind: TimeKind
+    note: str
+    style: str
+
+
+def bars(snapshot: Snapshot, node: Node, signs: Glyphs) -> list[Bar]:
+    """Baselines, the best so far, the shown program, the floor. Empty where it is not timed."""
+    measurement = node.measurement
+    if measurement is None:
+        return []
+    kind = measurement.kind
+    rows = [
+        Bar(name, time_us, kind, _against(measurement.against.get(name), signs, kind), "$time-baseline")
+        for name in BASELINES
+        if (time_us := baseline_us(measurement, name)) is not None
+    ]
+    best = snapshot.best
+    if best is not None and best.node != node.id and best.node in snapshot.nodes:
+        note = f"{ratio_text(best.ratio, signs, best.time_kind)} of original"
+        rows.append(Bar("best so far", best.time_us, best.time_kind, note, "$state-approved"))
+    own = "this program" if node.parent else "original"
+    if node.parent is not None or not any(row.name == "original" for row in rows):
+        is_best = best is not None and best.node == node.id
+        note = "best so far" if is_best and node.parent else ""
+        rows.append(Bar(own, measurement.time_us, kind, note, _own_style(measurement)))
+    reached = measurement.floor_us / measurement.time_us if measurement.time_us else 0.0
+    note = f"{percent_text(reached)} reached" if measurement.floor_us else ""
+    rows.append(Bar("floor", measurement.floor_us, "estimated", note, "$text-muted"))
+    return rows
+
+
+def baseline_us(measurement: Measurement, name: str) -> float | None:
+    """Time of a baseline: its own samples, else what the ratio implies."""
+    for contestant in measurement.contestants:
+        if contestant.name == name:
+            return contestant.time_us
+    ratio = measurement.against.get(name)
+    return ratio.value * measurement.time_us if ratio else None
+
+
+def time_lines(snapshot: Snapshot, view: View, width: int) -> list[Content]:
+    """The whole pane."""
+    signs = view.glyphs
+    node = shown_node(snapshot, view)
+    if node is None:
+        return [Content.styled("no program yet", "$text-muted")]
+    rows = bars(snapshot, node, signs)
+    if not rows:
+        return [Content.styled(_untimed(node), "$text-muted"), *_ancestor(snapshot, view, node, width)]
+    return draw(rows, width, signs)
+
+
+def draw(rows: list[Bar], width: int, signs: Glyphs) -> list[Content]:
+    """Bars on one scale: the slowest fills what the words leave."""
+    room = width - NAME_WIDTH - TIME_WIDTH - NOTE_WIDTH - 3
+    longest = max(row.time_us for row in rows) or 1.0
+    return [_bar_line(row, max(4, room), longest, signs) for row in rows]
+
+
+def time_title(snapshot: Snapshot, view: View) -> str:
+    """ "measured", or the word that keeps an estimate from passing for one."""
+    node = shown_node(snapshot, view)
+    if node is not None and node.measurement is not None:
+        kind: str = node.measurement.kind
+    elif snapshot.task is not None:
+        kind = "measured" if snapshot.task.measured else "estimated"
+    else:
+        return ""
+    if kind == "measured":
+        return "measured"
+    return f"{view.glyphs.about} ESTIMATED, not measured"
+
+
+def _bar_line(row: Bar, room: int, longest: float, signs: Glyphs) -> Content:
+    bar = bar_text(row.time_us / longest, room, signs, row.kind)
+    return Content.assemble(
+        f"{clip(row.name, NAME_WIDTH, signs):<{NAME_WIDTH}}",
+        (f"{time_text(row.time_us, signs, row.kind):>{TIME_WIDTH}} ", "bold"),
+        (f"{bar:<{room}} ", row.style),
+        row.note,
+    )
+
+
+def bar_text(fraction: float, room: int, signs: Glyphs, kind: TimeKind) -> str:
+    """A bar of up to `room` cells; measured ones in eighths, estimated ones hollow."""
+    if kind == "estimated":
+        return signs.estimated_bar * max(1, round(fraction * room))
+    steps = len(signs.bar_parts) + 1
+    whole, part = divmod(max(1, round(fraction * room * steps)), steps)
+    return signs.bar * whole + (signs.bar_parts[part - 1] if part else "")
+
+
+def _against(ratio: Ratio | None, signs: Glyphs, kind: TimeKind) -> str:
+    return interval_text(ratio, signs, kind) if ratio else ""
+
+
+def _own_style(measurement: Measurement) -> str:
+    ratio = measurement.against.get("previous") or measurement.against.get("original")
+    if ratio is None or ratio.low <= 1.0 <= ratio.high:
+        return ""
+    return "$state-faster" if ratio.low > 1.0 else "$state-slower"
+
+
+def _untimed(node: Node) -> str:
+    if node.verdict is not None and not node.verdict.proven:
+        return f"not timed: {node.verdict.verdict}"
+    if node.verdict is not None:
+        return "not timed"
+    return "not timed yet; the program before it:"
+
+
+def _ancestor(snapshot: Snapshot, view: View, node: Node, width: int) -> list[Content]:
+    if node.verdict is not None:
+        return []
+    parent = snapshot.nodes.get(node.parent or "")
+    if parent is None or parent.measurement is None:
+        return []
+    return draw(bars(snapshot, parent, view.glyphs), width, view.glyphs)

@@ -1,0 +1,88 @@
+"""Numbers and names as the screen writes them."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from mtmc_engine.core.measurement import Ratio, TimeKind
+from mtmc_tui.screen.glyphs import Glyphs
+
+SHORT_DTYPES = {
+    "float64": "fp64",
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+}
+
+
+def dtype_text(dtype: str) -> str:
+    """ "float32" as "fp32"; integers and booleans keep their name."""
+    return SHORT_DTYPES.get(dtype, dtype)
+
+
+def time_text(time_us: float, glyphs: Glyphs, kind: TimeKind = "measured") -> str:
+    """Four significant digits with a unit; an estimate carries the sign for "about"."""
+    about = glyphs.about if kind == "estimated" else ""
+    if time_us >= 1e6:
+        return f"{about}{_digits(time_us / 1e6)} s"
+    if time_us >= 1e4:
+        return f"{about}{_digits(time_us / 1e3)} ms"
+    return f"{about}{_digits(time_us)} {glyphs.micro}"
+
+
+def ratio_text(value: float, glyphs: Glyphs, kind: TimeKind = "measured") -> str:
+    """ "1.31x", with the sign for "about" where it is estimated."""
+    about = glyphs.about if kind == "estimated" else ""
+    return f"{about}{value:.2f}x" if value < 100 else f"{about}{value:.0f}x"
+
+
+def interval_text(ratio: Ratio, glyphs: Glyphs, kind: TimeKind) -> str:
+    """ "1.18x [1.16, 1.20]"; an estimate has no interval and says what it is."""
+    if kind == "estimated":
+        return f"{ratio_text(ratio.value, glyphs, kind)} estimated"
+    return f"{ratio_text(ratio.value, glyphs)} [{ratio.low:.2f}, {ratio.high:.2f}]"
+
+
+def percent_text(share: float) -> str:
+    """A share from 0 to 1 as "62 %"; what is there but under one per cent is "<1 %"."""
+    if 0 < share < 0.005:
+        return "<1 %"
+    return f"{share * 100:.0f} %"
+
+
+def duration_text(seconds: float) -> str:
+    """ "0:42", "12:05", "1:00:03"."""
+    whole = max(0, int(seconds))
+    hours, rest = divmod(whole, 3600)
+    minutes, left = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
+
+
+def bytes_text(count: float) -> str:
+    """ "16 KB", "1.4 GB": powers of 1024, two digits where under ten."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1024 or unit == "GB":
+            return f"{count:.1f} {unit}" if count < 10 and unit != "B" else f"{count:.0f} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+def clip(text: str, width: int, glyphs: Glyphs) -> str:
+    """`text` in at most `width` cells, the cut marked. Text must be of one-cell characters."""
+    if len(text) <= width:
+        return text
+    return text[: max(0, width - 1)] + glyphs.ellipsis if width > 0 else ""
+
+
+def spread(left: Content, right: Content, width: int) -> Content:
+    """`left` and `right` at the two ends of a line; `left` gives way."""
+    room = max(0, width - right.cell_length - 1)
+    left = left.truncate(room, ellipsis=False)
+    gap = max(1, width - left.cell_length - right.cell_length)
+    return Content.assemble(left, " " * gap, right)
+
+
+def _digits(value: float) -> str:
+    if value >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -1,0 +1,74 @@
+"""What the user looks at: the part of the screen's state that is not the engine's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mtmc_engine.core.action import ScoredAction
+from mtmc_tui.screen.glyphs import UNICODE, Glyphs
+from mtmc_tui.screen.model import Node, Snapshot
+
+PANES = ("Plan", "Regions", "Code", "Proof", "Time")
+PLAN, REGIONS, CODE, PROOF, TIME = range(1, 6)
+TABS = ("diff", "source", "reference", "ptx")
+OPTION = "option:"
+MORE = "more"
+
+
+@dataclass(frozen=True)
+class View:
+    """What the user looks at.
+
+    selected: key of the plan's highlighted row: a node, "option:<rank>" or "more"; "" follows
+              the run.
+    filters:  text that each pane is narrowed to, by pane number.
+    """
+
+    pane: int = PLAN
+    selected: str = ""
+    tab: str = "diff"
+    split: bool = False
+    zoomed: bool = False
+    narrow: bool = False
+    watching: bool = True
+    every_option: bool = False
+    filters: tuple[tuple[int, str], ...] = ()
+    glyphs: Glyphs = UNICODE
+
+    def filter(self, pane: int) -> str:
+        """The text that `pane` is narrowed to; empty for all."""
+        return dict(self.filters).get(pane, "")
+
+    @property
+    def one_pane(self) -> bool:
+        """Only the focused pane is drawn."""
+        return self.narrow or self.zoomed
+
+
+def shown_node(snapshot: Snapshot, view: View) -> Node | None:
+    """The program that code, proof and time are about."""
+    if view.selected in snapshot.nodes:
+        return snapshot.nodes[view.selected]
+    if shown_option(snapshot, view) is not None and snapshot.proposal is not None:
+        return snapshot.nodes.get(snapshot.proposal.node)
+    return snapshot.nodes.get(snapshot.live) or _at_rest(snapshot)
+
+
+def shown_option(snapshot: Snapshot, view: View) -> ScoredAction | None:
+    """The proposed action that the plan's highlight is on, if it is on one."""
+    if not view.selected.startswith(OPTION):
+        return None
+    phrase = view.selected.removeprefix(OPTION)
+    return next((o for o in snapshot.options() if o.action.phrase == phrase), None)
+
+
+def followed_row(snapshot: Snapshot) -> str:
+    """Key of the row that the highlight rests on while the user has not moved it."""
+    node = snapshot.nodes.get(snapshot.live) or _at_rest(snapshot)
+    return node.id if node else ""
+
+
+def _at_rest(snapshot: Snapshot) -> Node | None:
+    if not snapshot.running and snapshot.best is not None:
+        return snapshot.nodes.get(snapshot.best.node)
+    return snapshot.nodes.get(snapshot.at)
