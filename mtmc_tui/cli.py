@@ -23,7 +23,7 @@ app = App(
     help="Make GPU kernels fast, one proven step at a time.",
     usage="mtmc-tui FILE [options], or mtmc-tui COMMAND",
     version=lambda: _version(),  # noqa: PLW0108
-    default_parameter=Parameter(negative=()),
+    default_parameter=Parameter(negative=(), show_default=False),
     help_format="plaintext",
 )
 
@@ -38,11 +38,9 @@ def optimise(
     yes: Annotated[bool, Help(help="Ask nobody: proven faster steps are kept.")] = False,
     steps: Annotated[int | None, Help(help="Most steps to try.")] = None,
     until: Annotated[str | None, Help(help="Stop at this ratio, such as 1.5x.")] = None,
-    planner: Annotated[
-        str, Help(help="auto, llama, llama:FILE.gguf, roofline or uniform.")
-    ] = "auto",
-    coder: Annotated[str, Help(help="builtin.")] = "builtin",
-    target: Annotated[str, Help(help="auto, sm_80, sm_90, ...")] = "auto",
+    planner: Annotated[str, Help(help="auto, llama, llama:FILE.gguf, roofline or uniform.")] = "",
+    coder: Annotated[str, Help(help="builtin.")] = "",
+    target: Annotated[str, Help(help="auto, sm_80, sm_90, ...")] = "",
     export: Annotated[str | None, Help(help="Folder for the answer.")] = None,
     seed: Annotated[int, Help(help="Seed of inputs and parameters.")] = 0,
     resume: Annotated[bool, Help(help="Go on with the last unfinished session.")] = False,
@@ -86,7 +84,7 @@ def check(
     *,
     json: Annotated[bool, Help(help="Print one JSON document.")] = False,
     require_faster: Annotated[bool, Help(help="Accept only what is proven faster.")] = False,
-    target: Annotated[str, Help(help="auto, sm_80, sm_90, ...")] = "auto",
+    target: Annotated[str, Help(help="auto, sm_80, sm_90, ...")] = "",
     seed: Annotated[int, Help(help="Seed of inputs and parameters.")] = 0,
 ) -> int:
     """Judge a kernel against a reference: exit 0 accepted, 1 rejected, 2 could not judge."""

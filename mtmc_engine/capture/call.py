@@ -20,13 +20,15 @@ class Call:
 
     names:   all parameters in order; fixed: values of those that are plain numbers or text.
     bound:   the given arguments by name.
-    targets: for each flattened leaf of the arguments, how the operator's code names it.
+    targets: for each flattened leaf of the arguments, how the operator's code names it;
+    tensors: the same for the leaves that are tensors.
     """
 
     names: tuple[str, ...]
     fixed: dict[str, Arg]
     bound: dict[str, Any]
     targets: tuple[str, ...]
+    tensors: tuple[str, ...]
 
 
 def call_of(operator: Any, inputs: Sequence[Any]) -> Call:
@@ -44,13 +46,16 @@ def call_of(operator: Any, inputs: Sequence[Any]) -> Call:
         for name, value in bound.arguments.items()
         if value is None or isinstance(value, bool | int | float | str)
     }
-    targets = tuple(_target(path) for path, _ in pytree.tree_flatten_with_path(given)[0])
-    return Call(tuple(bound.arguments), fixed, given, targets)
+    leaves = [(_target(path), leaf) for path, leaf in pytree.tree_flatten_with_path(given)[0]]
+    tensors = tuple(target for target, leaf in leaves if isinstance(leaf, torch.Tensor))
+    targets = tuple(target for target, _ in leaves)
+    return Call(tuple(bound.arguments), fixed, given, targets, tensors)
 
 
 def _target(path: tuple[Any, ...]) -> str:
     """Python text for a leaf of the arguments: x, xs[0], state['h']."""
-    return str(path[0].key) + pytree.keystr(path[1:])
+    name: str = path[0].key
+    return name + "".join(map(str, path[1:]))
 
 
 def tensors_of(inputs: Any) -> list[Any]:

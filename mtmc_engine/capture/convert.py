@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+import sys
 from typing import Any
 
 import torch
@@ -71,7 +72,7 @@ class _Conversion:
         return _pruned(Graph(tuple(self.inputs), tuple(self.nodes), outputs, mutations))
 
     def _fresh(self, wanted: str) -> str:
-        base = re.sub(r"\W", "_", wanted).strip("_") or "value"
+        base = re.sub(r"\W+", "_", wanted).strip("_") or "value"
         base = f"v_{base}" if base[0].isdigit() else base
         name, count = base, 0
         while name in self.taken:
@@ -178,7 +179,9 @@ class _Conversion:
         if op in _DROPOUT:
             return not node.args[2] or node.args[1] == 0
         if op == "aten.clone.default" and not node.kwargs:
-            return str(node.args[0].op) == "placeholder" and node.args[0].name.startswith("c_")
+            return all(user.op != "output" for user in node.users)
+        if op == "aten.slice.Tensor":
+            return _is_whole_slice(node)
         return op in _IDENTITY
 
     def _take_getitem(self, node: Any) -> None:
@@ -274,6 +277,13 @@ class _Conversion:
         if hasattr(argument, "value"):
             return _number(argument.value)
         return f"%{self.refs[argument.name]}"
+
+
+def _is_whole_slice(node: Any) -> bool:
+    """x[:], as indexing emits it for the dimensions that it leaves alone."""
+    start, end, step = (*node.args[2:], None, None, None)[:3]
+    is_open = end is None or (isinstance(end, int) and end >= sys.maxsize)
+    return start in (None, 0) and is_open and step in (None, 1)
 
 
 def _attribute(model: Any, path: str) -> Any:

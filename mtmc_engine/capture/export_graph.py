@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -76,7 +77,7 @@ class Exporter:
                 path, why = error.module, str(error)
             except _ExportFailed as error:
                 path, why = _failing_module(model, error), _reason(error)
-                if open_sizes and not _is_data_dependent(error):
+                if open_sizes and not is_data_dependent(error):
                     open_sizes = False
                     continue
             if self.run is None or not path or path in rules:
@@ -94,20 +95,19 @@ class Exporter:
     ) -> Graph:
         dims = _dynamic_shapes(call.bound, self.allowed) if open_sizes else None
         bound = inspect.BoundArguments(inspect.signature(model.forward), call.bound)
-        with self.mode, standing_in(model, rules) as calls:
-            program = _exported(model, bound, dims)
+        with standing_in(model, rules) as calls:
+            with self.mode:
+                program = _exported(model, bound, dims)
             return convert(program, list(call.targets), model, self.user_file, calls.by_key)
 
     def _whole(self, call: Call, why: str) -> Graph:
         """The reference as one opaque node; its results' shapes come from a real run, if any."""
-        leaves = zip(call.targets, pytree.tree_leaves(self.inputs), strict=True)
-        targets = [target for target, leaf in leaves if isinstance(leaf, torch.Tensor)]
         inputs = tuple(
             GraphInput(target, "input", target, spec)
-            for target, spec in zip(targets, specs_of(self.inputs), strict=True)
+            for target, spec in zip(call.tensors, specs_of(self.inputs), strict=True)
         )
         out = specs_of(self.run()) if self.run is not None else ()
-        node = Node("reference", "opaque", tuple(f"%{t}" for t in targets), {}, out)
+        node = Node("reference", "opaque", tuple(f"%{t}" for t in call.tensors), {}, out)
         return Graph(inputs, (node,), "%reference", {}, captured=False, why=why)
 
 
@@ -133,7 +133,18 @@ class _Function(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
-        self.forward = function
+        self.forward = _renamed(function)
+
+
+def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function under the name forward: export records the lines of such frames only."""
+    if not isinstance(function, FunctionType):
+        return function
+    code = function.__code__.replace(co_name="forward")
+    arguments = (function.__globals__, "forward", function.__defaults__, function.__closure__)
+    renamed = FunctionType(code, *arguments)
+    renamed.__kwdefaults__ = function.__kwdefaults__
+    return renamed
 
 
 def _as_module(operator: Any) -> Any:
@@ -180,15 +191,17 @@ def _quiet() -> Iterator[None]:
 
 def _chain(error: BaseException) -> list[BaseException]:
     chain: list[BaseException] = []
-    link = error.__cause__
+    link: BaseException | None = error
     while link is not None and link not in chain:
         chain.append(link)
         link = link.__cause__ or link.__context__
     return chain
 
 
-def _is_data_dependent(error: BaseException) -> bool:
-    return any("DataDependent" in type(link).__name__ for link in _chain(error))
+def is_data_dependent(error: BaseException) -> bool:
+    """Whether an export or a fake run failed because a branch or a size depends on values."""
+    names = [type(link).__name__ for link in _chain(error)]
+    return any("DataDependent" in name or "DynamicOutputShape" in name for name in names)
 
 
 def _failing_module(model: Any, error: BaseException) -> str:
@@ -207,8 +220,8 @@ def _failing_module(model: Any, error: BaseException) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    if _is_data_dependent(error):
+    if is_data_dependent(error):
         return "a branch or a size that depends on values"
-    cause = _chain(error)[0]
+    cause = error.__cause__ or error
     lines = str(cause).strip().splitlines()
     return f"{type(cause).__name__}: {lines[0][:120]}" if lines else type(cause).__name__

@@ -8,16 +8,19 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Literal
 
 import torch
 
 from mtmc_engine.capture.declare import read_policy
+from mtmc_engine.capture.draw import resized
 from mtmc_engine.capture.source import Source, module_name, read_source, with_constants
 from mtmc_engine.core.errors import MtmcError, ReferenceFailed, UsageError
 from mtmc_engine.core.task import Policy
+
+__all__ = ["Reference", "blamed", "load_reference", "module_name", "resized", "user_line"]
 
 _HOOKS = ("get_inputs", "get_init_inputs", "inputs")
 
@@ -40,6 +43,11 @@ class Reference:
     def target(self) -> Any:
         """The class or function itself."""
         return getattr(self.module, self.entry)
+
+    def reloaded(self, constants: dict[str, int]) -> Reference:
+        """The same reference with other module-level integers. Raises UsageError."""
+        again = load_reference(str(self.source.path), self.entry, constants)
+        return replace(again, policy=self.policy)
 
     def init_args(self) -> list[Any]:
         """Constructor arguments by position, defaults filled in. Raises UsageError."""

@@ -121,6 +121,8 @@ def recurrent_rule(layer: Any) -> ShapeRule:
     def rule(x: Any, hx: Any = None) -> Any:
         if not isinstance(x, torch.Tensor):
             raise CannotCapture("a packed sequence goes into a recurrent layer")
+        if x.shape[-1] != layer.input_size:
+            raise ValueError(f"input has {x.shape[-1]} features, not {layer.input_size}")
         batch = [] if x.dim() == 2 else [x.shape[0 if layer.batch_first else 1]]
         out = x.new_empty([*x.shape[:-1], width * directions])
         hidden = x.new_empty([states, *batch, width])
@@ -162,11 +164,24 @@ def _shape_of(leaf: Any) -> Any:
 
 
 def _constant_rule(result: Any) -> ShapeRule:
-    leaves = pytree.tree_leaves(result)
-    if any(not isinstance(leaf, _Shape) for leaf in leaves):
+    """Returns tensors of the observed shapes; one shaped like the module's first argument
+    follows it where its sizes vary."""
+    if any(not isinstance(leaf, _Shape) for leaf in pytree.tree_leaves(result)):
         raise CannotCapture("a module with a data-dependent branch returns more than tensors")
 
-    def rule(*_args: Any, **_kwargs: Any) -> Any:
-        return pytree.tree_map(lambda s: torch.empty(s.sizes, dtype=s.dtype), result)
+    def rule(*args: Any, **_kwargs: Any) -> Any:
+        first = args[0] if args and isinstance(args[0], torch.Tensor) else None
+
+        def empty(shape: _Shape) -> Any:
+            if first is not None and _hints(first) == shape.sizes:
+                return torch.empty_like(first, dtype=shape.dtype)
+            return torch.empty(shape.sizes, dtype=shape.dtype)
+
+        return pytree.tree_map(empty, result)
 
     return rule
+
+
+def _hints(tensor: Any) -> tuple[int, ...]:
+    """The sizes at the exported shapes, looked at without fixing those that vary."""
+    return tuple(s.node.hint if isinstance(s, torch.SymInt) else s for s in tensor.shape)

@@ -7,33 +7,42 @@ from typing import Any
 
 import msgspec
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from mtmc_engine.capture.call import call_of, specs_of
-from mtmc_engine.capture.export_graph import Exporter
+from mtmc_engine.capture.declared import label_of
+from mtmc_engine.capture.export_graph import Export
 from mtmc_engine.capture.load import load_reference
+from mtmc_engine.capture.preflight import preflight
+from mtmc_engine.capture.subject import Subject, subject_of
+from mtmc_engine.capture.twin import Original, is_small, twin_of
 from mtmc_engine.core.device import DeviceCard
-from mtmc_engine.core.task import InputSet, Task
+from mtmc_engine.core.graph import TensorSpec
+from mtmc_engine.core.task import InputSet, Task, Twin
 
 
 def open_task(arguments: dict[str, Any], report: Callable[[Any], None]) -> Task:
     """Opens the user's file.
 
     arguments: {"file", "reference": name or None, "overrides": policy keys, "seed",
-    "target_card": a DeviceCard}. Raises UsageError and ReferenceFailed; the engine reads the
-    job's ending with `client.task_of`.
+    "target_card": a DeviceCard}. report: told each stage, as {"stage": "export"}. Raises
+    UsageError and ReferenceFailed; the engine reads the job's ending with `client.task_of`.
     """
-    seed = arguments.get("seed", 0)
+    seed = int(arguments.get("seed") or 0)
+    card = msgspec.convert(arguments["target_card"], DeviceCard)
+    report({"stage": "load"})
     reference = load_reference(
-        arguments["file"], arguments.get("reference"), None, arguments.get("overrides") or {}
+        arguments["file"], arguments.get("reference"), overrides=arguments.get("overrides")
     )
-    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
-    inputs = reference.inputs(seed)
-    operator = reference.build(seed)
-    fake = [_fake(mode, value) for value in inputs]
-    call = call_of(operator, fake)
-    export = Exporter(operator, fake, mode, str(reference.source.path)).export()
+    tf32 = _allows_tf32()
+    subject = subject_of(reference, seed)
+    report({"stage": "export"})
+    export = subject.export()
+    subject.check_sets()
+    report({"stage": "twin"})
+    twin = _twin(subject, export)
+    report({"stage": "run"})
+    facts = preflight(subject, export, twin, on_gpu=card.present and torch.cuda.is_available())
+    dims = [i.spec.dims for i in export.graph.inputs if i.kind == "input"]
+    call = subject.call
     return Task(
         file=str(reference.source.path),
         digest=reference.source.digest,
@@ -42,15 +51,46 @@ def open_task(arguments: dict[str, Any], report: Callable[[Any], None]) -> Task:
         form=reference.form,
         entry=reference.entry,
         policy=reference.policy,
-        device=msgspec.convert(arguments["target_card"], DeviceCard),
-        inputs=(InputSet("declared", specs_of(inputs)),),
+        device=card,
+        inputs=tuple(_input_set(specs, dims) for specs in subject.sets),
         graph=export.graph,
         arguments=call.names,
         fixed=call.fixed,
         vary=export.vary,
-        tf32=torch.backends.cuda.matmul.allow_tf32,
+        random=facts.random,
+        twin=twin,
+        tf32=tf32,
+        notes=facts.notes,
     )
 
 
-def _fake(mode: Any, value: Any) -> Any:
-    return mode.from_tensor(value, static_shapes=True) if isinstance(value, torch.Tensor) else value
+def _allows_tf32() -> bool:
+    """Torch's TF32 switch for matmuls, whichever of its interfaces set it."""
+    chosen = str(torch.backends.cuda.matmul.fp32_precision)
+    return (str(torch.backends.fp32_precision) if chosen == "none" else chosen) == "tf32"
+
+
+def _twin(subject: Subject, export: Export) -> Twin | None:
+    if is_small(export.graph):
+        return None
+    return twin_of(
+        Original(
+            subject.reference,
+            subject.inputs,
+            export.graph,
+            frozenset(export.vary),
+            subject.seed,
+        )
+    )
+
+
+def _input_set(specs: tuple[TensorSpec, ...], dims: list[tuple[str, ...]]) -> InputSet:
+    tensors = tuple(
+        TensorSpec(spec.shape, spec.dtype, tuple(map(_dim, names, spec.shape)))
+        for spec, names in zip(specs, dims, strict=True)
+    )
+    return InputSet(label_of([spec.shape for spec in specs]), tensors)
+
+
+def _dim(name: str, size: int) -> str:
+    return str(size) if name.isdigit() else name

@@ -12,6 +12,7 @@ class RunOptions(Struct, frozen=True, forbid_unknown_fields=True):
     file:   the user's file.
     yes:    the policy decides, nobody is asked.
     steps:  most attempts; None: as many as a plan of 8 kept steps needs, within a bound.
+    planner, coder, target: "" for what the configuration says.
     until:  stop once the best program is this many times faster than the original.
     export: folder for the answer; None: no export. "": beside the user's file.
     watch:  follow changes of the user's file.
@@ -21,9 +22,9 @@ class RunOptions(Struct, frozen=True, forbid_unknown_fields=True):
     yes: bool = False
     steps: int | None = None
     until: float | None = None
-    planner: str = "auto"
-    coder: str = "builtin"
-    target: str = "auto"
+    planner: str = ""
+    coder: str = ""
+    target: str = ""
     export: str | None = None
     seed: int = 0
     resume: bool = False

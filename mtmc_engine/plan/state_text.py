@@ -115,10 +115,11 @@ def _step_line(past: PastStep) -> str:
 
 
 _PIECE = re.compile(r"[A-Za-z]+|\d| (?=\d)|[^\sA-Za-z\d]|\n")
-_ONE_TOKEN = frozenset(
-    "time memory compute launch torch step of floor next fuse lower into to with library linear "
-    "max min sum mean by hand loop rows pipeline pass one norm layer us ms same numeric timeout "
-    "resources access conv add mul exp cross batch attention product dot scaled".split()
+_ONE_TOKEN = re.compile(
+    r"time|memory|compute|launch|torch|step|of|floor|next|fuse|lower|into|to|with|library|linear"
+    r"|max|min|sum|mean|by|hand|loop|rows|pipeline|pass|one|norm|layer|us|ms|same|numeric|timeout"
+    r"|resources|access|conv|add|mul|exp|cross|batch|attention|product|dot|scaled",
+    re.IGNORECASE,
 )
 
 
@@ -133,7 +134,7 @@ def token_bound(text: str) -> int:
 
 
 def _piece_bound(piece: str) -> int:
-    if piece.lower() in _ONE_TOKEN:
+    if _ONE_TOKEN.fullmatch(piece):
         return 1
     return -(-len(piece) // 2) if piece.isascii() else len(piece.encode())
 
@@ -150,11 +151,11 @@ def _time(microseconds: float) -> str:
 
 
 def _scaled(count: float) -> str:
-    for unit in ("", "k", "M", "G", "T"):
+    for unit in ("", "k", "M", "G"):
         if count < 1000:
-            break
+            return f"{_short(count)}{unit}"
         count /= 1000
-    return f"{_short(count)}{unit}"
+    return f"{_short(count)}T"
 
 
 def _short(value: float) -> str:

@@ -110,7 +110,9 @@ class PlanTree:
 
     def set_program(self, node: str, program: Program) -> TreeNode:
         """Another source for the same step: a repair or the user's edit."""
-        return self._put(replace(self._nodes[node], program=program, verdict=None, measurement=None))
+        return self._put(
+            replace(self._nodes[node], program=program, verdict=None, measurement=None)
+        )
 
     def _put(self, node: TreeNode) -> TreeNode:
         self._nodes[node.id] = node

@@ -14,14 +14,12 @@ import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
+from mtmc_engine.planner.reading import Refused
+
 # Tokens of one call to the model; a trie of legal phrases fits into one.
 BATCH_TOKENS = 512
 # Sequence 0 holds the prompt; phrase i of a batch is sequence i + 1.
 MOST_PHRASES = 32
-
-
-class ModelRefused(Exception):
-    """The model file cannot serve as a planner. `str(error)` is one sentence."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Context:
     """One model and its KV memory. Not for more than one thread.
 
     n_ctx: tokens that the memory holds, at most what the model was trained on.
-    Raises ModelRefused where llama.cpp cannot load the file, or where the model's memory cannot
+    Raises Refused where llama.cpp cannot load the file, or where the model's memory cannot
     be shared between sequences (encoder and recurrent models).
     """
 
@@ -48,23 +46,23 @@ class Context:
         options.n_gpu_layers = 0
         self._model = llama_cpp.llama_model_load_from_file(path.encode(), options)
         if not self._model:
-            raise ModelRefused(f"llama.cpp cannot load {path}; its log has the reason.")
+            raise Refused(f"llama.cpp cannot load {path}; its log has the reason.")
         self._refuse_unfit(path)
         self._vocab: Any = llama_cpp.llama_model_get_vocab(self._model)
         self.n_vocab = llama_cpp.llama_vocab_n_tokens(self._vocab)
-        self.n_ctx = min(n_ctx, llama_cpp.llama_model_n_ctx_train(self._model))
+        self.n_ctx: int = min(n_ctx, llama_cpp.llama_model_n_ctx_train(self._model))
         self._context = llama_cpp.llama_init_from_model(self._model, self._options(threads))
         if not self._context:
-            raise ModelRefused(f"llama.cpp has no memory for a context of {self.n_ctx} tokens.")
+            raise Refused(f"llama.cpp has no memory for a context of {self.n_ctx} tokens.")
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._batch = llama_cpp.llama_batch_init(BATCH_TOKENS, 0, MOST_PHRASES + 1)
 
     def _refuse_unfit(self, path: str) -> None:
         model = self._model
         if llama_cpp.llama_model_has_encoder(model) or not llama_cpp.llama_model_has_decoder(model):
-            raise ModelRefused(f"{path} is not a decoder model; choose one that generates text.")
+            raise Refused(f"{path} is not a decoder model; choose one that generates text.")
         if llama_cpp.llama_model_is_recurrent(model) or llama_cpp.llama_model_is_hybrid(model):
-            raise ModelRefused(f"{path} is a recurrent model, whose memory phrases cannot share.")
+            raise Refused(f"{path} is a recurrent model, whose memory phrases cannot share.")
 
     def _options(self, threads: int) -> Any:
         options = llama_cpp.llama_context_default_params()

@@ -7,7 +7,8 @@ line; a reply carries its request's id. Requests:
     {"id", "op": "prime", "prefix"}                   -> {"id", "prefix_tokens", "seconds"}
     {"id", "op": "score", "prefix", "changing", "phrases"} -> {"id", fields of Reading}
 
-What cannot be served is answered {"id", "error"}; the end of standard input ends the process.
+What cannot be served is answered {"id", "error"}; any other failure ends the process with a
+traceback in its log. The end of standard input ends it too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import msgspec
 from msgspec import Struct
+
+from mtmc_engine.planner.reading import Refused
 
 if TYPE_CHECKING:
     from mtmc_engine.planner.scorer import Scorer
@@ -77,7 +80,7 @@ def private_streams() -> Streams:
 
 
 def load(request: Load) -> tuple[Scorer, dict[str, Any]]:
-    """A scorer with the model of `request`, and the reply. Raises ModelRefused."""
+    """A scorer with the model of `request`, and the reply. Raises Refused."""
     began = time.perf_counter()
     from mtmc_engine.planner.llama_context import Context
     from mtmc_engine.planner.scorer import Scorer
@@ -88,7 +91,7 @@ def load(request: Load) -> tuple[Scorer, dict[str, Any]]:
 
 
 def answer(scorer: Scorer, request: Prime | Score) -> dict[str, Any]:
-    """The reply to a request of a loaded model. Raises StateTooLong."""
+    """The reply to a request of a loaded model. Raises Refused."""
     if isinstance(request, Score):
         scores = scorer.score(request.prefix, request.changing, request.phrases)
         reply: dict[str, Any] = msgspec.to_builtins(scores)
@@ -111,18 +114,10 @@ def serve(streams: Streams) -> None:
                 reply = {"error": "No model is loaded: send a load request first."}
             else:
                 reply = answer(scorer, request)
-        except expected_errors() as error:
+        except Refused as error:
             reply = {"error": str(error)}
         streams.replies.write(msgspec.json.encode({"id": request.id, **reply}) + b"\n")
         streams.replies.flush()
-
-
-def expected_errors() -> tuple[type[Exception], ...]:
-    """What a request may fail with; anything else ends the process with a traceback in the log."""
-    from mtmc_engine.planner.llama_context import ModelRefused
-    from mtmc_engine.planner.scorer import StateTooLong
-
-    return (ModelRefused, StateTooLong)
 
 
 def main() -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Sequence
 
 from mtmc_engine.core.action import Action, ScoredAction
-from mtmc_engine.core.errors import WorkerDied
+from mtmc_engine.core.errors import MtmcError, UsageError, WorkerDied
 from mtmc_engine.plan.state import State
 from mtmc_engine.planner.llama import LlamaPlanner
 from mtmc_engine.planner.roofline import RooflinePlanner
@@ -18,8 +19,9 @@ _SMALLEST = 1e-30  # so that no probability's logarithm is infinite
 class MixedPlanner:
     """p ∝ p_llama ** weight · p_roofline ** (1 − weight), both parts shown.
 
-    weight: 0 to 1; 1 is the model alone. Where the model's host dies for good, `notify` gets a
-    sentence and the roofline planner goes on alone.
+    weight: 0 to 1; 1 is the model alone. Where the model's host dies for good or refuses a state,
+    `notify` gets a sentence and the roofline planner goes on alone. A model that cannot be loaded
+    is a UsageError of `prepare`.
     """
 
     def __init__(
@@ -52,22 +54,27 @@ class MixedPlanner:
             self._give_up(death)
 
     async def propose(self, state: State, legal: Sequence[Action]) -> tuple[ScoredAction, ...]:
-        evidence = await self._roofline.propose(state, legal)
+        evidence, opinion = await asyncio.gather(
+            self._roofline.propose(state, legal), self._opinion(state, legal)
+        )
+        return mix(legal, opinion, evidence, self._weight) if opinion else evidence
+
+    async def _opinion(self, state: State, legal: Sequence[Action]) -> tuple[ScoredAction, ...]:
+        """The model's ranking; empty where it cannot give one any more."""
         if self._alone:
-            return evidence
+            return ()
         try:
-            opinion = await self._llama.propose(state, legal)
-        except WorkerDied as death:
-            self._give_up(death)
-            return evidence
-        return mix(legal, opinion, evidence, self._weight)
+            return await self._llama.propose(state, legal)
+        except (WorkerDied, UsageError) as failure:
+            self._give_up(failure)
+            return ()
 
     async def close(self) -> None:
         await self._llama.close()
 
-    def _give_up(self, death: WorkerDied) -> None:
+    def _give_up(self, failure: MtmcError) -> None:
         self._alone = True
-        self._notify(f"{death} The roofline planner goes on alone.")
+        self._notify(f"{failure} The roofline planner goes on alone.")
 
 
 def mix(

@@ -9,6 +9,10 @@ from msgspec import Struct
 Normalise = Literal["word", "token", "none"]
 
 
+class Refused(Exception):
+    """The model file or the state cannot be used. `str(error)` is one sentence."""
+
+
 class PhraseScore(Struct, frozen=True):
     """logprob: sum over the phrase's tokens of ln p(token | state text, tokens before)."""
 

@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 
 from mtmc_engine.planner import trie
 from mtmc_engine.planner.llama_context import BATCH_TOKENS, MOST_PHRASES, Context, Entry
-from mtmc_engine.planner.reading import PhraseScore, Reading
-
-
-class StateTooLong(Exception):
-    """The changing part and the phrases alone exceed the model's context."""
+from mtmc_engine.planner.reading import PhraseScore, Reading, Refused
 
 
 class Scorer:
@@ -28,8 +24,8 @@ class Scorer:
         self._prefix: list[int] = []
 
     def prime(self, prefix: str) -> int:
-        """Read `prefix` into memory; returns its number of tokens."""
-        tokens = self._context.tokenize(prefix, start=True)[: self._context.n_ctx // 2]
+        """Read `prefix`, as far as it fits, into memory; returns the number of tokens read."""
+        tokens = self._context.tokenize(prefix, start=True)[: self._context.n_ctx]
         self._hold_prefix(tokens)
         return len(tokens)
 
@@ -37,7 +33,7 @@ class Scorer:
         """Score each phrase as the continuation " phrase" of prefix + changing.
 
         Where the state exceeds the context the prefix is cut at its end: the instructions stand
-        first in it, the list of operators last. Raises StateTooLong where that cannot help.
+        first in it, the list of operators last. Raises Refused where that cannot help.
         The changing part is always decoded as one batch of its own: a quantised model's logits
         depend on the batch's shape, and equal states must get equal scores.
         """
@@ -83,7 +79,7 @@ class Scorer:
         branches = max(len(one.decoded) for one in tries)
         excess = max(0, stable + moving + branches - self._context.n_ctx)
         if excess > stable or branches > BATCH_TOKENS:
-            raise StateTooLong(
+            raise Refused(
                 f"The state's changing part ({moving} tokens) and the legal steps ({branches}) "
                 f"exceed the model's context of {self._context.n_ctx} tokens."
             )

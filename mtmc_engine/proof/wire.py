@@ -37,6 +37,7 @@ class Case(Struct, frozen=True):
     shapes: of the call's tensors in order. group: cases of one group share their input tensors,
     whose contents change from call to call. own: these are the file's own inputs at declared
     shapes. advisory: a failure is a warning (an empty tensor that nobody declared).
+    optional: left out where the interpreter would need too many programs. repeat: called twice.
     """
 
     name: str
@@ -48,6 +49,8 @@ class Case(Struct, frozen=True):
     group: int
     own: bool = False
     advisory: bool = False
+    optional: bool = False
+    repeat: bool = False
 
 
 class OutputFacts(Struct, frozen=True):
@@ -74,12 +77,13 @@ class Truth(Struct, frozen=True):
     """What the reference gave for one case; tensors lie in the truth folder.
 
     skipped: why the case does not count, "" where it does.
-    digest: SHA-256 of the file of true values.
+    digest: SHA-256 of the file of true values. aliased: outputs in an input's storage.
     """
 
     skipped: str
     digest: str = ""
     outputs: tuple[OutputFacts, ...] = ()
+    aliased: tuple[str, ...] = ()
 
 
 class Truths(Struct, frozen=True):
@@ -143,15 +147,15 @@ class Call(Struct, frozen=True):
     """What one case left behind in the results folder.
 
     overruns: allocations written past their ends. mutated: inputs that the call changed.
-    aliased: outputs that share an input's storage.
+    aliased: outputs that share an input's storage. left_out: it has too many programs.
     """
 
     case: int
     trouble: Trouble | None = None
+    left_out: bool = False
     overruns: tuple[str, ...] = ()
     mutated: tuple[int, ...] = ()
     aliased: tuple[str, ...] = ()
-    repeat_equal: bool = True
 
 
 class Ran(Struct, frozen=True):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from msgspec.structs import replace
 
@@ -16,10 +17,19 @@ from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.classes import HEAVY
 from mtmc_engine.schedule.cost import cost_of, group_cost
 from mtmc_engine.schedule.flowgraph import GroupGraph
+from mtmc_engine.schedule.identity import Same
 from mtmc_engine.schedule.labels import label_of
 from mtmc_engine.schedule.regions import number_of, schedule_of
 from mtmc_engine.schedule.templates import lowering, variants
 from mtmc_engine.schedule.work import Facts, facts_of
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a step does to a schedule: some groups take the place of others."""
+
+    removed: tuple[Group, ...] = ()
+    added: tuple[Group, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,7 +39,6 @@ class Context:
     task: Task
     schedule: Schedule
     device: DeviceCard
-    _lowered: dict[tuple[str, ...], Templated | None] = field(default_factory=dict)
 
     @property
     def graph(self) -> Graph:
@@ -74,9 +83,7 @@ class Context:
 
     def lowered(self, nodes: tuple[str, ...]) -> Templated | None:
         """The default template of these nodes; None where they cannot be one kernel."""
-        if nodes not in self._lowered:
-            self._lowered[nodes] = lowering(self.graph, nodes, self.device)
-        return self._lowered[nodes]
+        return _lowering(Same(self.graph), nodes, Same(self.device))
 
     def variants(self, group: Group, kind: str) -> tuple[dict[str, Param], ...]:
         """Other parameters of a templated group for an action kind, the present ones left out."""
@@ -94,6 +101,14 @@ class Context:
         """Whether a step may take the group into another kernel: hand-written code stays."""
         return not isinstance(group.form, ByHand)
 
+    @cached_property
+    def edited_whole(self) -> bool:
+        """Whether the whole module is by hand, so that no group can be rendered alone."""
+        entry = "ModelNew" if self.task.form == "module" else self.task.entry
+        defines = re.compile(rf"^(class|def) {re.escape(entry)}\b", re.MULTILINE)
+        forms = [group.form for group in self.groups]
+        return any(isinstance(form, ByHand) and defines.search(form.source) for form in forms)
+
     def union(self, groups: Iterable[Group]) -> tuple[str, ...] | None:
         """Nodes of the groups as one, with the glue between them, in execution order.
 
@@ -105,14 +120,21 @@ class Context:
             return None
         return self.flow.in_order(n for at in chosen | between for n in self._members[at])
 
-    def replaced(self, removed: Iterable[Group], added: Iterable[Group]) -> Schedule:
-        """The schedule with some groups in place of others, in a valid order."""
-        gone = {group.region for group in removed}
+    def changed(self, change: Change) -> Schedule:
+        """The schedule with a change made, in a valid order."""
+        gone = {group.region for group in change.removed}
         kept = [group for group in self.groups if group.region not in gone]
-        return schedule_of(self.graph, [*kept, *added])
+        return schedule_of(self.graph, [*kept, *change.added])
 
     def group(self, region: str) -> Group:
         return self.schedule.group(region)
+
+
+@lru_cache(maxsize=4096)
+def _lowering(
+    graph: Same[Graph], nodes: tuple[str, ...], device: Same[DeviceCard]
+) -> Templated | None:
+    return lowering(graph.value, nodes, device.value)
 
 
 def smallest(groups: Iterable[Group]) -> str:

@@ -52,7 +52,9 @@ class GroupGraph:
     def between(self, groups: Iterable[int]) -> frozenset[int]:
         """Groups outside of `groups` on a path that leaves them and comes back."""
         chosen = frozenset(groups)
-        return (_reach(chosen, self.successors) & _reach(chosen, self.predecessors)) - chosen
+        return frozenset(
+            (_reach(chosen, self.successors) & _reach(chosen, self.predecessors)) - chosen
+        )
 
     def order(self) -> list[int]:
         """Group indices in a topological order, earliest nodes first where there is a choice.

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from mtmc_engine.core.graph import Arg, Graph, Node, node_refs
 from mtmc_engine.schedule.classes import GLUE, Sort, sorts_of, word_of
+from mtmc_engine.schedule.identity import Same
 
 MAX_WORDS = 3
 # Sums and products of more terms are left as they are: no idiom has as many.
@@ -97,6 +99,12 @@ _NUMBER = Expr("number")
 
 def label_of(graph: Graph, names: Sequence[str]) -> str:
     """What these nodes compute: at most three words joined by "+", "…" for the rest."""
+    return _label_of(Same(graph), tuple(names))
+
+
+@lru_cache(maxsize=4096)
+def _label_of(same: Same[Graph], names: tuple[str, ...]) -> str:
+    graph = same.value
     sorts = sorts_of(graph)
     inside = set(names)
     nodes = [node for node in graph.nodes if node.name in inside]

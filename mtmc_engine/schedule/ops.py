@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mtmc_engine.schedule.templates.axes import Unsupported
+
+class Unsupported(Exception):
+    """A group has no template. `str(error)` says why."""
+
 
 Rule = Callable[..., Any]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from mtmc_engine.core.graph import Graph, node_refs, refs
 from mtmc_engine.core.program import Group, Library, Region, Schedule
 from mtmc_engine.schedule.classes import GLUE, Sort, sorts_of, specs_of, users_of
 from mtmc_engine.schedule.flowgraph import GroupGraph
+from mtmc_engine.schedule.identity import Same
 from mtmc_engine.schedule.labels import label_of
 
 
@@ -18,6 +20,12 @@ def regions_of(graph: Graph) -> tuple[Region, ...]:
     connected chain of pointwise operators is one, unless another region lies on a path out of
     it and back. Views belong to the region that reads them where only one does.
     """
+    return _regions_of(Same(graph))
+
+
+@lru_cache(maxsize=16)
+def _regions_of(same: Same[Graph]) -> tuple[Region, ...]:
+    graph = same.value
     return tuple(
         Region(f"r{number}", label_of(graph, names), names)
         for number, names in enumerate(_members(graph), start=1)

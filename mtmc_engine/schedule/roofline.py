@@ -146,7 +146,8 @@ def product_us(
     memory = (operands + extra_bytes) / (bytes_per_us(device) * COPY_EFFICIENCY * busy)
     moving = max(cached, memory)
     overlap = max(_OVERLAP.get(tile.stages, 0.95), 0.6 if resident > 1 else 0.0)
-    start = LATENCY_US * (1 + 0.3 * tile.stages) * math.ceil(rounds / resident)
+    filling = min(tile.stages, steps)
+    start = LATENCY_US * (1 + 0.3 * filling) * math.ceil(rounds / resident)
     spill = max(1.0, registers / MAX_REGISTERS) ** 2
     longer, shorter = max(arithmetic, moving), min(arithmetic, moving)
     return start + spill * (longer + (1 - overlap) * shorter)
@@ -156,7 +157,7 @@ def _dot_rate(device: DeviceCard, tile: Tile, mode: str) -> float:
     """Operations per microsecond that the whole card reaches with such tiles."""
     table = PLAIN_DOT_EFFICIENCY if mode == "fp32" else TENSOR_DOT_EFFICIENCY
     per_warp = tile.m * tile.n / tile.warps
-    feeding = min(1.0, (per_warp / 2048) ** 0.35)
+    feeding: float = min(1.0, (per_warp / 2048) ** 0.35)
     depth = 1.0 if tile.k >= 32 else 0.85
     return flops_per_us(device, mode) * table[tile.maker] * feeding * depth
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import ceil
 
 from mtmc_engine.core.program import Group, Templated
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.classes import GLUE, Sort
-from mtmc_engine.schedule.flow import inputs_of, outputs_of
+from mtmc_engine.schedule.identity import Same
 from mtmc_engine.schedule.roofline import (
     Kernel,
     Tile,
@@ -29,10 +30,18 @@ from mtmc_engine.schedule.work import (
 
 def outside_bytes(facts: Facts, names: tuple[str, ...]) -> tuple[int, int]:
     """Bytes that a group has to read from outside and to write for others, each once."""
-    inside = frozenset(names)
-    read = sum(bytes_touched(facts, name, inside) for name in inputs_of(facts.graph, names))
-    written = sum(stored_bytes(facts, name) for name in outputs_of(facts.graph, names))
-    return read, written
+    return _outside_bytes(Same(facts), names)
+
+
+@lru_cache(maxsize=8192)
+def _outside_bytes(same: Same[Facts], names: tuple[str, ...]) -> tuple[int, int]:
+    facts, inside = same.value, frozenset(names)
+    entering = dict.fromkeys(
+        read for name in names for read in facts.reads[name] if read not in inside
+    )
+    read = sum(bytes_touched(facts, name, inside) for name in entering)
+    leaving = [n for n in names if n in facts.results or not inside.issuperset(facts.users[n])]
+    return read, sum(stored_bytes(facts, name) for name in leaving)
 
 
 def group_flops(facts: Facts, names: tuple[str, ...]) -> int:

@@ -4,34 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from mtmc_engine.core.graph import Graph, Node, TensorSpec, node_refs, refs
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.classes import GLUE, Sort, sorts_of, specs_of, users_of, word_of
+from mtmc_engine.schedule.identity import Same
 from mtmc_engine.schedule.roofline import Product, item_bytes
 
 
 @dataclass(frozen=True)
 class Facts:
-    """A graph's tensors and sorts by name, computed once for many questions."""
+    """A graph by name, computed once for many questions.
+
+    users:   nodes that read a value; `reads`: values that a node reads, each once.
+    results: values that the call returns or that a buffer holds afterwards.
+    """
 
     graph: Graph
     specs: dict[str, TensorSpec]
     sorts: dict[str, Sort]
     nodes: dict[str, Node]
     users: dict[str, tuple[str, ...]]
+    reads: dict[str, tuple[str, ...]]
+    results: frozenset[str]
 
     def operands(self, node: Node) -> list[TensorSpec]:
         """Specs of the distinct tensors that a node reads, in order."""
-        names = dict.fromkeys(node_refs(node))
-        return [self.specs[name] for name in names if name in self.specs]
+        return [self.specs[name] for name in self.reads[node.name] if name in self.specs]
 
 
 def facts_of(graph: Graph) -> Facts:
-    """Everything that costs ask of a graph."""
+    """Everything that costs ask of a graph, kept for the graphs asked last."""
+    return _facts_of(Same(graph))
+
+
+@lru_cache(maxsize=16)
+def _facts_of(same: Same[Graph]) -> Facts:
+    graph = same.value
     nodes = {node.name: node for node in graph.nodes}
-    return Facts(graph, specs_of(graph), sorts_of(graph), nodes, users_of(graph))
+    return Facts(
+        graph,
+        specs_of(graph),
+        sorts_of(graph),
+        nodes,
+        users_of(graph),
+        {node.name: tuple(dict.fromkeys(node_refs(node))) for node in graph.nodes},
+        frozenset([*refs(graph.outputs), *graph.mutations.values()]),
+    )
 
 
 def bytes_touched(facts: Facts, name: str, readers: Collection[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,6 +10,16 @@ from msgspec import Struct
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.session import locks
 from mtmc_engine.session.journal import SUFFIX, Journal, lock_path, session_name
+from mtmc_engine.system import paths
+
+# Endings after which nothing is left to do; after the others a session can be resumed.
+COMPLETE = ("planner", "steps", "until")
+
+
+def journals_folder() -> Path:
+    """Folder of the journals; in $MTMC_HOME where that is set."""
+    home = os.environ.get("MTMC_HOME")
+    return Path(home).absolute() / "journals" if home else paths.journals_folder()
 
 
 class SessionEntry(Struct, frozen=True):
@@ -17,6 +28,7 @@ class SessionEntry(Struct, frozen=True):
     created: seconds since 1970. steps: how many were decided.
     state: "running", "finished", "unfinished" or "unreadable"; `problem` is then a sentence.
     stopped_by: as in SessionFinished; "" for a run that was killed.
+    has_task: whether the run came so far as to understand the file.
     """
 
     session: str
@@ -29,6 +41,7 @@ class SessionEntry(Struct, frozen=True):
     steps: int = 0
     stopped_by: str = ""
     problem: str = ""
+    has_task: bool = False
 
 
 def list_sessions(folder: Path) -> list[SessionEntry]:
@@ -74,10 +87,11 @@ def _read_entry(journal: Journal) -> SessionEntry:
         session=journal.session,
         path=str(journal.path),
         created=journal.fact("created") or journal.path.stat().st_mtime,
-        state="running" if running else "finished" if stopped_by else "unfinished",
+        state="running" if running else "finished" if stopped_by in COMPLETE else "unfinished",
         file=journal.fact("file") or "",
         digest=journal.fact("digest") or "",
         target=journal.fact("target") or "",
         steps=journal.decided_steps(),
         stopped_by=stopped_by,
+        has_task=journal.fact("task") is not None,
     )

@@ -58,9 +58,7 @@ async def confirm_stop(run: Run, stop: Action) -> bool:
     choices: tuple[Choice, ...] = ("approve", "reject", "stop")
     question = DecisionNeeded(node.id, run.next_step, stop, choices, "The planner would stop here.")
     answer = await _ask(run, question, node) or Answer("approve", "policy", node.state)
-    run.outlet.emit(
-        Decided(node.id, run.next_step, stop, answer.choice, answer.by, answer.reason)
-    )
+    run.outlet.emit(Decided(node.id, run.next_step, stop, answer.choice, answer.by, answer.reason))
     if answer.choice == "approve":
         return True
     run.refused_stops.add(node.id)
@@ -82,7 +80,8 @@ def conclude(run: Run, record: StepRecord, answer: Answer) -> None:
     if record.node:
         changed.append(run.tree.set_state(record.node, answer.state))
     if answer.choice == "approve":
-        changed += policy.settle(run.tree, record.node)
+        paid = policy.paid_off(run.tree, record.node)
+        changed += [run.tree.set_state(node, "kept") for node in paid]
         run.current = record.node
         run.proposal = None
     events = [node_event(run, node) for node in changed]
@@ -100,7 +99,7 @@ async def _ask(run: Run, question: DecisionNeeded, node: TreeNode) -> Answer | N
     if run.follows_policy:
         return None
     run.outlet.emit(question)
-    run.phase("wait", question.action.phrase)
+    run.outlet.phase("wait", question.action.phrase)
     while True:
         command = await run.inbox.next()
         match command:

@@ -29,15 +29,12 @@ class Inbox:
     A decision that names no node answers the next question, so that a script may send all its
     answers ahead.
 
-    on_arrival: called with each command as it comes, for what takes effect at once.
     on_unreadable: called with a sentence about input that is not a command.
     """
 
-    def __init__(
-        self, on_arrival: Callable[[AnyCommand], None], on_unreadable: Callable[[str], None]
-    ) -> None:
-        self._on_arrival = on_arrival
+    def __init__(self, on_unreadable: Callable[[str], None]) -> None:
         self._on_unreadable = on_unreadable
+        self._on_arrival: Callable[[AnyCommand], None] | None = None
         self._commands: deque[AnyCommand] = deque()
         self._changed = asyncio.Event()
         self._closed = False
@@ -57,7 +54,18 @@ class Inbox:
         """Take one command."""
         self._commands.append(command)
         self._changed.set()
-        self._on_arrival(command)
+        if self._on_arrival is not None:
+            self._on_arrival(command)
+
+    def listen(self, on_arrival: Callable[[AnyCommand], None]) -> None:
+        """Call `on_arrival` with each command as it comes, and with those that wait already."""
+        self._on_arrival = on_arrival
+        for command in tuple(self._commands):
+            on_arrival(command)
+
+    def put_back(self, command: AnyCommand) -> None:
+        """Leave a command to whoever asks next."""
+        self._commands.appendleft(command)
 
     async def next(self) -> AnyCommand:
         """The oldest command. Raises NobodyToDecide where none is left and none can come."""

@@ -6,14 +6,24 @@ import contextlib
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from mtmc_engine.core.errors import UsageError
-from mtmc_engine.core.events import AnyEvent, Decided, VerdictReached, decode_event, encode
+from mtmc_engine.core.events import (
+    AnyEvent,
+    CandidateReady,
+    Decided,
+    NodeAdded,
+    TaskOpened,
+    VerdictReached,
+    decode_event,
+    encode,
+)
 from mtmc_engine.core.program import Program, Schedule
 from mtmc_engine.core.verdict import Verdict
 from mtmc_engine.session import locks
@@ -46,8 +56,7 @@ commit;
 class Journal:
     """One session on disk. A writing call is durable when it returns; there is one writer.
 
-    tree: which plan tree is written and read, from 0; each version of the user's file that the
-    session follows has its own, with nodes from n0.
+    tree: which plan tree is written and read; each TaskOpened begins one, with nodes from n0.
 
     Opened by `create`, `reopen` and `read`. These and the reading calls raise UsageError for a
     file that is not a journal, is damaged or is of another version.
@@ -120,42 +129,61 @@ class Journal:
         locks.release(self._lock)
         self._lock = None
 
-    def begin_tree(self) -> None:
-        """Start the tree of another version of the user's file."""
-        self.tree += 1
-        self.set_fact("tree", self.tree)
-
     def set_fact(self, name: str, value: Any) -> None:
         """Store one JSON value about the session, such as its task or its options."""
-        with self._connection as connection:
-            connection.execute(
-                "insert into facts values (?, ?) on conflict do update set value = excluded.value",
-                (name, _json(value)),
-            )
+        with self._connection:
+            self._set_fact(name, value)
 
-    def write(self, *events: AnyEvent) -> None:
-        """Store events, and what they mean for the tables, in one transaction."""
-        with self._connection as connection:
+    def write(
+        self,
+        *events: AnyEvent,
+        program: Program | None = None,
+        facts: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Store events, and what they mean for the tables, in one transaction.
+
+        program: of the node that the events' CandidateReady or NodeAdded is about.
+        facts: values about the session that become true with them.
+        """
+        with self._connection:
+            for name, value in facts.items():
+                self._set_fact(name, value)
             for event in events:
-                connection.execute(
-                    "insert into events (at, kind, body) values (?, ?, ?)",
-                    (time.time(), str(event.__struct_config__.tag), encode(event).decode()),
-                )
-                if isinstance(event, Decided):
-                    self._write_decision(event)
-                if isinstance(event, VerdictReached):
-                    self._write_verdict(event.node, event.verdict)
+                self._write_event(event, program)
 
-    def write_program(self, node: str, parent: str | None, program: Program) -> None:
-        """Store the source and schedule of a node, before it is proven."""
-        with self._connection as connection:
-            connection.execute(
-                "insert or replace into programs values (?, ?, ?, ?, ?, ?)",
-                (self.tree, node, parent, program.digest, program.source, _json(program.schedule)),
-            )
-            # Another source for the same node: what was found out is about the former one.
-            connection.execute(
-                "delete from verdicts where tree = ? and node = ?", (self.tree, node)
+    def _write_event(self, event: AnyEvent, program: Program | None) -> None:
+        self._connection.execute(
+            "insert into events (at, kind, body) values (?, ?, ?)",
+            (time.time(), str(event.__struct_config__.tag), encode(event).decode()),
+        )
+        match event:
+            case TaskOpened():
+                self.tree += 1
+                self._set_fact("tree", self.tree)
+            case CandidateReady() | NodeAdded() if program is not None:
+                self._write_program(event.node, event.parent, program)
+            case Decided():
+                self._write_decision(event)
+            case VerdictReached():
+                self._write_verdict(event.node, event.verdict)
+            case _:
+                pass
+
+    def _set_fact(self, name: str, value: Any) -> None:
+        self._connection.execute(
+            "insert into facts values (?, ?) on conflict do update set value = excluded.value",
+            (name, _json(value)),
+        )
+
+    def _write_program(self, node: str, parent: str | None, program: Program) -> None:
+        """A new source makes void what was found out about the former one."""
+        self._connection.execute(
+            "insert or replace into programs values (?, ?, ?, ?, ?, ?)",
+            (self.tree, node, parent, program.digest, program.source, _json(program.schedule)),
+        )
+        for table in ("verdicts", "samples"):
+            self._connection.execute(
+                f"delete from {table} where tree = ? and node = ?", (self.tree, node)
             )
 
     def fact(self, name: str) -> Any:
@@ -186,7 +214,8 @@ class Journal:
 
     def decided_steps(self) -> int:
         """How many steps have a decision."""
-        row = self._one("select count(distinct step) from decisions where tree = ?", self.tree)
+        row = self._one("select count(distinct step) from decisions where tree = ? and kind != 'stop'",
+            self.tree,)
         return int(row[0]) if row else 0
 
     def _write_decision(self, event: Decided) -> None:

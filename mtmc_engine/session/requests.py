@@ -37,6 +37,8 @@ def note_arrival(run: Run, command: AnyCommand) -> None:
         case Hint() if command.text.strip():
             run.hints.append(f"{command.level}: {command.text.strip()}")
             run.proposal = None
+            assert run.outlet.journal is not None
+            run.outlet.journal.set_fact("hints", run.hints)
             run.outlet.notice(f"The planner will read your hint: {command.text.strip()}")
         case ApproveAll():
             run.follows_policy = True
@@ -52,7 +54,7 @@ async def serve_waiting(run: Run) -> None:
     while command := run.inbox.next_request():
         serve(run, command)
     while run.paused and not run.inbox.closed:
-        run.phase("wait", "paused")
+        run.outlet.phase("wait", "paused")
         serve(run, await run.inbox.next())
 
 
@@ -101,15 +103,15 @@ def export(run: Run, folder: str) -> None:
 
 def export_best(run: Run, folder: str) -> None:
     """Write the best proven program. Raises UsageError where the folder cannot be written."""
-    run.phase("export", folder)
+    run.outlet.phase("export", folder)
     best = run.tree.best()
-    exported = run.exporter(
-        run.task,
-        best.program,
-        step_summaries(run),
-        best.verdict,
-        best.measurement,
-        export_folder(folder, run.task.file),
+    exported = run.exporter.write(
+        task=run.task,
+        program=best.program,
+        steps=step_summaries(run),
+        verdict=best.verdict,
+        measurement=best.measurement,
+        folder=export_folder(folder, run.task.file),
     )
     run.exported = exported.folder
     run.outlet.emit(exported)
@@ -118,5 +120,3 @@ def export_best(run: Run, folder: str) -> None:
 def export_folder(folder: str, file: str) -> Path:
     """Where an export goes: beside the user's file where nothing is said."""
     return Path(folder).expanduser().absolute() if folder else Path(file).parent
-
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from difflib import unified_diff
+from pathlib import Path
 
 from mtmc_engine.coder.seam import Coder
 from mtmc_engine.core.action import Action
@@ -12,7 +13,6 @@ from mtmc_engine.core.events import (
     BestChanged,
     Choice,
     NodeAdded,
-    PhaseChanged,
     PlanProposed,
 )
 from mtmc_engine.core.measurement import GroupCost
@@ -26,12 +26,11 @@ from mtmc_engine.schedule.regions import regions_in
 from mtmc_engine.session.inbox import Inbox
 from mtmc_engine.session.outlet import Outlet
 from mtmc_engine.session.seams import Exporter
+from mtmc_engine.system.config import Config
 from mtmc_engine.system.jobs import Workshop
 
-# A plan is not longer than this, unless --steps says otherwise (paper: plans of 8 steps).
-MOST_KEPT = 8
-# Attempts that such a plan may cost.
-MOST_STEPS = 16
+# Attempts that a plan may cost, for each step that it may keep.
+ATTEMPTS_PER_STEP = 2
 
 
 @dataclass
@@ -57,12 +56,15 @@ class StepRecord:
 class Run:
     """A session at work.
 
+    scratch: folder of proofs; what is worked out about the reference is kept there.
     current: the node that the next step acts on.
     records: all steps of this tree, oldest first; the last may be undecided.
     refused_stops: nodes at which the user went on against the planner's advice.
     """
 
     options: RunOptions
+    scratch: Path
+    config: Config
     outlet: Outlet
     inbox: Inbox
     workshop: Workshop
@@ -83,30 +85,28 @@ class Run:
 
     @property
     def max_steps(self) -> int:
-        return max_steps(self.options)
+        """Most attempts."""
+        return max_steps(self.options, self.config)
 
     @property
     def next_step(self) -> int:
         """Number of the step to begin, from 1."""
         return len(self.records) + 1
 
-    def phase(self, phase: str, detail: str = "") -> None:
-        """Say what happens now."""
-        self.outlet.emit(PhaseChanged(phase, detail))
-
     def tried(self, node: str) -> set[str]:
         """Phrases of the actions that were begun on this node."""
         return {record.action.phrase for record in self.records if record.parent == node}
 
 
-def max_steps(options: RunOptions) -> int:
+def max_steps(options: RunOptions, config: Config) -> int:
     """Most attempts of a run."""
-    return options.steps or MOST_STEPS
+    return options.steps or ATTEMPTS_PER_STEP * config.steps
 
 
 def plan_is_full(run: Run) -> bool:
     """Whether the plan has as many kept steps as it may; --steps lifts this."""
-    return run.options.steps is None and len(run.tree.path(run.current)) > MOST_KEPT
+    kept = len(run.tree.path(run.current)) - 1
+    return run.options.steps is None and kept >= run.config.steps
 
 
 def state_of(run: Run) -> State:
@@ -121,7 +121,6 @@ def state_of(run: Run) -> State:
         time_us=measurement.time_us if measurement else sum(cost.time_us for cost in costs),
         time_kind=measurement.kind if measurement else "estimated",
         history=tuple(_history(run)),
-        tried=tuple(run.tried(run.current)),
         step=run.next_step,
         max_steps=run.max_steps,
         hints=tuple(run.hints),
@@ -160,11 +159,14 @@ def diff_to_parent(tree: PlanTree, node: TreeNode) -> str:
     return "".join(unified_diff(before, after, node.parent, node.id))
 
 
-def best_events(run: Run) -> list[AnyEvent]:
-    """A BestChanged where another node is the best now; the run remembers it."""
+def best_events(run: Run, refresh: bool = False) -> list[AnyEvent]:
+    """A BestChanged where another node is the best now; the run remembers it.
+
+    refresh: also where it is the same node, with a new time.
+    """
     best = run.tree.best()
     standing = run.tree.standing(best.id)
-    if best.id == run.best or standing is None:
+    if standing is None or (best.id == run.best and not refresh):
         return []
     run.best = best.id
     return [BestChanged(best.id, standing.ratio, standing.time_us, standing.kind)]

@@ -1,8 +1,9 @@
-"""What the session is given from outside: rooms above it, and the coder."""
+"""What the session is given from the room above it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -13,11 +14,12 @@ from mtmc_engine.core.task import Task
 from mtmc_engine.core.verdict import Verdict
 
 
-class Exporter(Protocol):
+class WriteExport(Protocol):
     """Writes the answer of a session as files."""
 
     def __call__(
         self,
+        *,
         task: Task,
         program: Program,
         steps: Sequence[StepSummary],
@@ -26,3 +28,11 @@ class Exporter(Protocol):
         folder: Path,
     ) -> Exported:
         """Raises UsageError where the folder cannot be written."""
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """The export room. check: raises UsageError where a folder cannot be written."""
+
+    check: Callable[[Path], None]
+    write: WriteExport

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mtmc_engine.core.events import BestSummary, SessionFinished, StepSummary
+from mtmc_engine.plan.tree import PlanTree
 from mtmc_engine.session.run import Run, StepRecord
 
 
 def step_summaries(run: Run) -> tuple[StepSummary, ...]:
     """All decided steps, oldest first."""
-    return tuple(_step(run, record) for record in run.records if record.choice is not None)
+    return summarise(run.tree, run.records)
 
 
-def _step(run: Run, record: StepRecord) -> StepSummary:
-    node = run.tree[record.node] if record.node else None
+def summarise(tree: PlanTree, records: Sequence[StepRecord]) -> tuple[StepSummary, ...]:
+    """The decided ones of these steps."""
+    return tuple(_step(tree, record) for record in records if record.choice is not None)
+
+
+def _step(tree: PlanTree, record: StepRecord) -> StepSummary:
+    node = tree[record.node] if record.node else None
     verdict = node.verdict if node else None
     measurement = node.measurement if node else None
-    standing = run.tree.standing(record.node) if node else None
+    standing = tree.standing(record.node) if node else None
     return StepSummary(
         step=record.step,
         node=record.node,

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from mtmc_engine.core.errors import UsageError
-from mtmc_engine.system.jobs import Limits
+from mtmc_engine.system.job_result import Limits
 from mtmc_engine.system.paths import config_folder
 from mtmc_engine.system.suggest import nearest
 

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 import msgspec
-from msgspec import Struct
 
 from mtmc_engine.core.errors import MtmcError
 from mtmc_engine.system.environment import private_folders
+from mtmc_engine.system.job_wire import Line, Report, Request
 from mtmc_engine.system.processes import (
     adopt_orphans,
     descendants,
@@ -42,45 +42,6 @@ from mtmc_engine.system.processes import (
 POLL_S = 0.05
 
 
-class Request(Struct, frozen=True):
-    """What the engine asks for. `nonce` marks each line of the answer as this job's own.
-
-    cache: folder of compiled kernels; "" for one that ends with the job.
-    """
-
-    nonce: str
-    function: str
-    arguments: dict[str, Any]
-    wall_s: float
-    memory_mb: int
-    output_kb: int
-    cache: str = ""
-
-
-class Line(Struct, frozen=True, omit_defaults=True):
-    """One line on the result pipe: progress, or the one answer."""
-
-    nonce: str
-    kind: str
-    value: Any = None
-    error: str = ""
-    traceback: str = ""
-    failure: dict[str, Any] | None = None
-
-
-class Report(Struct, frozen=True):
-    """How a job ended, by its supervisor. cause: "exit", "timeout", "memory" or "cancelled".
-
-    status: as of waitpid. seconds: wall-clock time of the worker.
-    """
-
-    cause: str
-    status: int
-    seconds: float
-    output: str
-    network: bool
-
-
 def supervise(request: Request, result: int, channel: socket.socket, root: Path) -> NoReturn:
     """Run one job to its end, in a process just forked from the warm parent; never returns.
 
@@ -91,6 +52,7 @@ def supervise(request: Request, result: int, channel: socket.socket, root: Path)
     waker = wake_on_signals()
     supervisor = os.getpid()
     channel.sendall(msgspec.json.encode({"supervisor": supervisor}) + b"\n")
+    root.mkdir(mode=0o700, exist_ok=True)  # a long session outlives the cleaning of /tmp
     private = Path(tempfile.mkdtemp(prefix="job-", dir=root))
     network_r, network_w = os.pipe()
     output_r, output_w = os.pipe()

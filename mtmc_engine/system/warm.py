@@ -6,6 +6,7 @@ since a forked child cannot use its parent's CUDA context.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib
 import os
@@ -15,11 +16,14 @@ import signal
 import socket
 import sys
 import tempfile
+import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from mtmc_engine.system.job_wire import Request
 from mtmc_engine.system.processes import (
     adopt_orphans,
     children_of,
@@ -27,11 +31,12 @@ from mtmc_engine.system.processes import (
     kill_descendants,
     kill_tree,
 )
-from mtmc_engine.system.supervise import Request, supervise, wake_on_signals
+from mtmc_engine.system.supervise import supervise, wake_on_signals
 
-# Imported once here instead of in every job.
+# Imported once here instead of in every job. `torch.export` imports its larger half only when it
+# is first used, which this module stands for.
 _PRELOAD = {
-    "device": ("torch", "torch.export", "triton", "triton.language", "triton.compiler"),
+    "device": ("torch", "torch.export._trace", "triton", "triton.language", "triton.compiler"),
     "interpret": ("torch", "triton", "triton.language", "triton.runtime.interpreter"),
 }
 
@@ -42,7 +47,7 @@ def main(kind: str, control_fd: int) -> None:
     adopt_orphans()
     control = socket.socket(fileno=control_fd)
     facts = _preload(kind)
-    root = Path(tempfile.mkdtemp(prefix="mtmc-"))
+    root = _own_folder()
     waker = wake_on_signals()
     control.send(msgspec.json.encode(facts | {"root": str(root)}))
     gc.collect()
@@ -69,6 +74,32 @@ def _preload(kind: str) -> dict[str, Any]:
     }
 
 
+def _own_folder() -> Path:
+    """A locked folder for the jobs' files; folders whose owners were all killed are removed.
+
+    The lock is held by this process and its forks, and ends with the last of them.
+    """
+    for left in Path(tempfile.gettempdir()).glob("mtmc-jobs-*"):
+        with suppress(OSError):  # it is in use, or another user's
+            lock = _lock(left)
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(lock)
+    unnamed = Path(tempfile.mkdtemp(prefix="mtmc-new-"))
+    _lock(unnamed)
+    return unnamed.rename(unnamed.with_name(unnamed.name.replace("-new-", "-jobs-")))
+
+
+def _lock(folder: Path) -> int:
+    """The descriptor that holds the lock. Raises BlockingIOError where another one does."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
 def _serve(control: socket.socket, waker: int, root: Path) -> None:
     supervisors: set[int] = set()
     while True:
@@ -89,14 +120,19 @@ def _serve(control: socket.socket, waker: int, root: Path) -> None:
 def _fork_supervisor(control: socket.socket, waker: int, root: Path, fds: list[int]) -> int:
     """fds: write end of the result pipe, the engine's channel, the file with the request."""
     pid = os.fork()
-    if pid == 0:
+    if pid:
+        return pid
+    try:
         os.close(control.detach())
         os.close(waker)
         result, channel, request = fds
         with open(request, "rb") as file:
             asked = msgspec.json.decode(file.read(), type=Request)
         supervise(asked, result, socket.socket(fileno=channel), root)
-    return pid
+    except BaseException:  # an error must not unwind into the parent's frames
+        traceback.print_exc()
+    finally:
+        os._exit(1)
 
 
 def _reap(supervisors: set[int]) -> None:

@@ -68,9 +68,11 @@ class Ask(ModalScreen[tuple[str, str] | None]):
             yield Static(Content.styled(self.question, "bold"), markup=False)
             if self.choices:
                 yield Static(self._choices(), id="choices", markup=False)
-            yield Input(placeholder=self.placeholder, id="answer")
+            field = Input(placeholder=self.placeholder, id="answer")
+            field.cursor_blink = False
+            yield field
             keys = "enter sends, esc cancels" + (", tab chooses" if self.choices else "")
-            yield Static(Content.styled(keys, "$text-muted"))
+            yield Static(Content.styled(keys, "$quiet"))
 
     @on(Input.Submitted)
     def send(self, event: Input.Submitted) -> None:
@@ -91,7 +93,7 @@ class Ask(ModalScreen[tuple[str, str] | None]):
     def _choices(self) -> Content:
         parts: list[str | tuple[str, str]] = []
         for at, choice in enumerate(self.choices):
-            style = "bold reverse" if at == self.chosen else "$text-muted"
+            style = "bold reverse" if at == self.chosen else "$quiet"
             parts += [(f" {choice} ", style), "  "]
         return Content.assemble(*parts)
 

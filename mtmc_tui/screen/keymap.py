@@ -46,7 +46,7 @@ def documentation() -> str:
         "# Keys",
         "",
         "Made from `mtmc_tui/screen/keys.py` by `python -m mtmc_tui.screen.keymap`. The id is what",
-        "`[keys]` in `screen.toml` refers to: `\"step.approve\" = \"f5\"`.",
+        '`[keys]` in `screen.toml` refers to: `"step.approve" = "f5"`.',
         "",
     ]
     for group in GROUPS:

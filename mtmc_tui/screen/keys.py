@@ -59,12 +59,18 @@ def _offers(choice: Choice) -> Possible:
     return offered
 
 
+def _can_skip(snapshot: Snapshot, view: View) -> bool:
+    at_work = snapshot.pending is not None or bool(snapshot.live)
+    offered = snapshot.question is None or "skip" in snapshot.question.choices
+    return snapshot.running and at_work and offered
+
+
 def _running(snapshot: Snapshot, view: View) -> bool:
     return snapshot.running and snapshot.session is not None
 
 
 def _has_answer(snapshot: Snapshot, view: View) -> bool:
-    return snapshot.best is not None and snapshot.failure is None and snapshot.running
+    return snapshot.best is not None and snapshot.failure is None
 
 
 def _can_branch(snapshot: Snapshot, view: View) -> bool:
@@ -114,7 +120,7 @@ KEYS: tuple[Key, ...] = (
     Key("step.retry", "g", "decide('retry')", "again", "let the coder try this step again",
         "Step", _offers("retry"), 4),
     Key("step.skip", "s", "decide('skip')", "skip", "skip this action, take the next", "Step",
-        _offers("skip"), 5),
+        _can_skip, 5),
     Key("step.hint", "h", "hint", "hint",
         "give a hint: algorithm, data flow or low level", "Step", _running, 6),
     Key("plan.branch", "b", "branch", "branch", "continue from the highlighted program", "Plan",

@@ -35,16 +35,13 @@ from mtmc_engine.core.program import Region
 from mtmc_engine.core.verdict import Gate, GateResult, Verdict
 
 ORIGINAL = "n0"
-PROVING = "proving"
-WAITING = "waiting"
 
 
 @dataclass(frozen=True)
 class Node:
     """A program of the tree, or a candidate on its way into it.
 
-    state: "open", "kept", "rejected", "failed" as the engine says; "proving" while gates run;
-           "waiting" while the user is asked about it.
+    state: "open", "kept", "rejected" or "failed", as the engine says.
     gates: results so far; `gate` is the one that runs now.
     """
 
@@ -97,9 +94,7 @@ class Snapshot:
     started_at: float = 0.0
     phase_at: float = 0.0
     nodes: Mapping[str, Node] = field(default_factory=lambda: MappingProxyType({}))
-    costs: Mapping[str, tuple[GroupCost, ...]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    costs: Mapping[str, tuple[GroupCost, ...]] = field(default_factory=lambda: MappingProxyType({}))
     proposal: PlanProposed | None = None
     pending: Pending | None = None
     live: str = ""
@@ -124,6 +119,19 @@ class Snapshot:
     def measured(self) -> bool:
         """Times come from a GPU of this machine."""
         return self.task is not None and self.task.measured
+
+    def proving(self, node: Node) -> bool:
+        """The gates are at work on this program."""
+        return node.id == self.live and node.verdict is None
+
+    def waiting(self, node: Node) -> bool:
+        """The user is asked whether to keep this program."""
+        return self.question is not None and not self.stopping and self.question.node == node.id
+
+    @property
+    def stopping(self) -> bool:
+        """The question that waits is whether to stop, not about a program."""
+        return self.question is not None and self.question.action.kind == "stop"
 
     def children(self, node: str) -> tuple[Node, ...]:
         """In the order they were tried."""
@@ -161,7 +169,12 @@ def _(event: PhaseChanged, snapshot: Snapshot, now: float) -> Snapshot:
 
 @_apply.register
 def _(event: TaskOpened, snapshot: Snapshot, now: float) -> Snapshot:
-    return replace(snapshot, task=event, stale=None)
+    """A task begins, or begins anew on a changed source: with a tree of its own."""
+    return replace(
+        Snapshot(snapshot.session, event, snapshot.phase, snapshot.started_at, snapshot.phase_at),
+        notices=snapshot.notices,
+        paused=snapshot.paused,
+    )
 
 
 @_apply.register
@@ -185,25 +198,19 @@ def _(event: NodeAdded, snapshot: Snapshot, now: float) -> Snapshot:
     moved = _with_node(snapshot, node)
     if measurement is not None and measurement.groups:
         moved = _with_costs(moved, event.node, measurement.groups)
-    if event.state == "kept" or event.parent is None:
-        moved = replace(moved, at=event.node)
-    asked = snapshot.question is not None and snapshot.question.node == event.node
-    live = snapshot.live if asked or snapshot.live != event.node else ""
-    return replace(moved, live=live)
+    return moved
 
 
 @_apply.register
 def _(event: PlanProposed, snapshot: Snapshot, now: float) -> Snapshot:
-    moved = replace(
-        snapshot, proposal=event, at=event.node, step=event.step, pending=None, live=""
-    )
+    moved = replace(snapshot, proposal=event, at=event.node, step=event.step, pending=None, live="")
     return _with_costs(moved, event.node, event.costs) if event.costs else moved
 
 
 @_apply.register
 def _(event: StepStarted, snapshot: Snapshot, now: float) -> Snapshot:
     pending = Pending(event.step, event.node, event.action, event.probability, event.attempt)
-    return replace(snapshot, pending=pending, step=event.step, live="")
+    return replace(snapshot, pending=pending, step=event.step, question=None)
 
 
 @_apply.register
@@ -213,7 +220,7 @@ def _(event: CandidateReady, snapshot: Snapshot, now: float) -> Snapshot:
         event.node,
         event.parent,
         pending.action if pending else None,
-        PROVING,
+        "open",
         source=event.source,
         diff=event.diff,
         step=pending.step if pending else snapshot.step,
@@ -260,21 +267,19 @@ def _(event: VerdictReached, snapshot: Snapshot, now: float) -> Snapshot:
 
 @_apply.register
 def _(event: DecisionNeeded, snapshot: Snapshot, now: float) -> Snapshot:
-    moved = _change(snapshot, event.node, state=WAITING)
-    return replace(moved, question=event, live=event.node, step=event.step)
+    live = "" if event.action.kind == "stop" else event.node
+    return replace(snapshot, question=event, live=live, pending=None, step=event.step)
 
 
 @_apply.register
 def _(event: Decided, snapshot: Snapshot, now: float) -> Snapshot:
-    node = snapshot.nodes.get(event.node)
-    state = {"approve": "kept", "reject": "rejected", "skip": "rejected"}.get(event.choice)
-    moved = replace(snapshot, question=None, live="")
-    if node is None:
+    moved = replace(snapshot, question=None)
+    if event.action.kind == "stop":
         return moved
-    # A failed program stays failed, and what the engine has filed keeps its state.
-    if state is not None and node.state in (PROVING, WAITING):
-        failed = node.verdict is not None and not node.verdict.proven
-        return _change(moved, event.node, state="failed" if failed else state, reason=event.reason)
+    if event.choice == "approve":
+        moved = replace(moved, at=event.node)
+    goes_on = event.choice in ("edit", "retry")
+    moved = replace(moved, live=snapshot.live if goes_on else "", pending=None)
     return _change(moved, event.node, reason=event.reason)
 
 

@@ -128,6 +128,8 @@ def variable_defaults(theme: Theme) -> dict[str, str]:
     made = theme.to_color_system().generate()
     ansi = theme.ansi
     return {
+        "quiet": made["foreground-muted"],
+        "faint": made.get("foreground-disabled", made["foreground-muted"]),
         "state-proposed": made["text-primary"],
         "state-running": made["text-warning"],
         "state-approved": made["text-success"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -245,6 +246,33 @@ async def test_a_job_that_kills_the_warm_parent():
         await parent.close()
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_a_warm_parent_that_died_idle_is_started_again(number):
+    parent = WarmParent("interpret")
+    try:
+        await parent.start()
+        first = parent.facts["pid"]
+        os.kill(first, number)
+        result = await parent.run(DEEDS + "echo", {"again": 1})
+        assert result.value == {"again": 1}
+        assert parent.facts["pid"] != first
+    finally:
+        await parent.close()
+
+
+async def test_a_warm_parent_that_does_not_answer_is_replaced(monkeypatch):
+    parent = WarmParent("interpret")
+    try:
+        await parent.start()
+        monkeypatch.setattr("mtmc_engine.system.jobs._GRACE_S", 0.5)
+        os.kill(parent.facts["pid"], signal.SIGSTOP)
+        results = await asyncio.gather(*(parent.run(DEEDS + "echo", {"n": n}) for n in range(3)))
+        assert [result.value for result in results] == [{"n": 0}, {"n": 1}, {"n": 2}]
+        await in_order(parent)
+    finally:
+        await parent.close()
+
+
 async def test_an_answer_needs_the_nonce(workshop):
     result = await workshop.device.run(DEEDS + "forges", {})
     assert result.value == "honest"
@@ -315,10 +343,10 @@ import asyncio, sys
 from mtmc_engine.system.jobs import WarmParent
 
 async def main():
-    parent = WarmParent("device")
+    parent = WarmParent("interpret")
     await parent.start()
     def say(value):
-        print(parent.facts["pid"], flush=True)
+        print(parent.facts["pid"], parent.facts["root"], flush=True)
     await parent.run("tests.system.deeds:leaves_children",
                      {"note": sys.argv[1], "then": "hang"}, progress=say)
 
@@ -326,8 +354,14 @@ asyncio.run(main())
 """
 
 
+async def test_a_folder_that_was_cleaned_away_is_made_again(workshop):
+    shutil.rmtree(workshop.device.facts["root"])
+    await in_order(workshop.device)
+    assert list(Path(workshop.device.facts["root"]).iterdir()) == []
+
+
 @pytest.mark.parametrize("also_warm_parent", [False, True])
-async def test_when_the_engine_is_killed_nothing_is_left(tmp_path, also_warm_parent):
+async def test_when_the_engine_is_killed_nothing_is_left(workshop, tmp_path, also_warm_parent):
     note = tmp_path / "pid"
     note.touch()
     engine = subprocess.Popen(
@@ -336,7 +370,8 @@ async def test_when_the_engine_is_killed_nothing_is_left(tmp_path, also_warm_par
         text=True,
         cwd=Path(__file__).parents[2],
     )
-    warm = int(await asyncio.to_thread(engine.stdout.readline))
+    first, root = (await asyncio.to_thread(engine.stdout.readline)).split()
+    warm = int(first)
     grandchild = int(note.read_text())
     family = [warm, *descendants(warm), grandchild]
     assert all(map(alive, family))
@@ -347,6 +382,12 @@ async def test_when_the_engine_is_killed_nothing_is_left(tmp_path, also_warm_par
     engine.wait()
     for pid in family:
         assert await gone(pid)
+    if also_warm_parent:  # what it could not remove, the next one does
+        parent = WarmParent("interpret")
+        await parent.start()
+        await parent.close()
+    assert not Path(root).exists()
+    assert Path(workshop.interpret.facts["root"]).exists()  # in use
 
 
 async def test_a_worker_that_cannot_start_says_why(monkeypatch):
@@ -354,3 +395,20 @@ async def test_a_worker_that_cannot_start_says_why(monkeypatch):
     parent = WarmParent("device")
     with pytest.raises(WorkerDied, match="no_such_module"):
         await parent.run(DEEDS + "echo", {})
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing_and_can_be_repeated():
+    parent = WarmParent("interpret")
+    before = set(children_of(os.getpid()))
+    starting = asyncio.create_task(parent.start())
+    while not set(children_of(os.getpid())) - before:
+        await asyncio.sleep(0.01)
+    (warm,) = set(children_of(os.getpid())) - before
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert await gone(warm)
+    try:
+        await in_order(parent)
+    finally:
+        await parent.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,7 +53,8 @@ def import_candidate(code: CandidateCode) -> ModuleType:
     if code.beside and code.beside not in sys.path:
         sys.path.insert(0, code.beside)
     spec = importlib.util.spec_from_file_location(code.module, Path(code.path))
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[code.module] = module
     spec.loader.exec_module(module)
@@ -72,17 +72,15 @@ def find_entry(module: ModuleType, reference: Reference) -> Any:
 
 def build_candidate(
     entry: Any, reference: Reference, build: Build, model: Any, weights: str
-) -> Callable[..., Any]:
+) -> Any:
     """The candidate, ready to be called, with the weights of `model`.
 
     weights: as in Compiled. Whatever its constructor raises passes through.
     """
     if not isinstance(entry, type):
-        function: Callable[..., Any] = entry
-        return function
+        return entry
     if weights == "from_reference":
-        made: Any = entry.from_reference(model)  # type: ignore[attr-defined]
-        return made
+        return entry.from_reference(model)  # type: ignore[attr-defined]
     torch.manual_seed(build.seed)
     arguments = reference.init_args() if reference.form == "module" else []
     for position, value in build.init_args.items():

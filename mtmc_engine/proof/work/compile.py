@@ -10,7 +10,7 @@ import msgspec
 import torch
 
 from mtmc_engine.capture.load import Reference
-from mtmc_engine.core.task import TensorSpec
+from mtmc_engine.core.graph import TensorSpec
 from mtmc_engine.proof.wire import Build, CandidateCode, Compiled, Target, Trouble
 from mtmc_engine.proof.work.build import (
     build_candidate,

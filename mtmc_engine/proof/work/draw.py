@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from mtmc_engine.capture.load import Reference, resized
-from mtmc_engine.core.task import TensorSpec
+from mtmc_engine.capture.draw import resized
+from mtmc_engine.capture.load import Reference
+from mtmc_engine.core.graph import TensorSpec
 from mtmc_engine.proof.wire import Build, Case
 from mtmc_engine.proof.work.tensors import distributed, dtype_name
 
@@ -17,23 +18,27 @@ class Draw:
 
     def __init__(self, reference: Reference, build: Build) -> None:
         self.reference, self.build = reference, build
-        self._made: dict[int, list[Any]] = {}
+        self._pattern = reference.inputs(build.seed)
+        tensors = [value for value in self._pattern if isinstance(value, torch.Tensor)]
+        self._shapes = tuple(tuple(value.shape) for value in tensors)
+        self._dtypes = tuple(dtype_name(value) for value in tensors)
 
     def inputs(self, case: Case) -> list[Any]:
-        """Call arguments of a case: contiguous tensors on the build's device, others as made."""
-        values = self._own(case.seed)
-        shapes = [tuple(v.shape) for v in values if isinstance(v, torch.Tensor)]
-        dtypes = [dtype_name(v) for v in values if isinstance(v, torch.Tensor)]
-        if tuple(shapes) != case.shapes or tuple(dtypes) != case.dtypes:
-            specs = [TensorSpec(s, d) for s, d in zip(case.shapes, case.dtypes, strict=True)]
-            values = resized(values, specs, case.seed)
+        """Call arguments of a case: contiguous tensors on the build's device, others as made.
+
+        Shapes that the file does not make itself are filled with elements of those it does.
+        """
+        if (case.shapes, case.dtypes) == (self._shapes, self._dtypes):
+            values = self._own(case.seed)
+        else:
+            pairs = zip(case.shapes, case.dtypes, strict=True)
+            specs = [TensorSpec(shape, dtype) for shape, dtype in pairs]
+            values = resized(self._pattern, specs, case.seed)
         values = [distributed(value, case.distribution) for value in values]
         return [_placed(value, self.build.device) for value in values]
 
     def _own(self, seed: int) -> list[Any]:
-        if seed not in self._made:
-            self._made = {seed: self.reference.inputs(seed)}
-        return self._made[seed]
+        return self._pattern if seed == self.build.seed else self.reference.inputs(seed)
 
 
 def _placed(value: Any, device: str) -> Any:

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 _TO_DEVICE = {torch.Tensor.cuda, torch.nn.Module.cuda}
 
 
-class CudaIsHere(TorchFunctionMode):
+class CudaIsHere(TorchFunctionMode):  # type: ignore[misc]
     """Within it, a request for a CUDA device gets `device`."""
 
     def __init__(self, device: str) -> None:

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 
 _GUARD_BYTES = 1 << 16
 # Larger allocations are poisoned but not guarded, so that memory use stays what it is.
 _GUARDED_UP_TO = 1 << 26
 _GUARD_BYTE = 0x7B
 
-_aten = torch.ops.aten
 _UNINITIALISED = {
-    _aten.empty.memory_format,
-    _aten.empty_like.default,
-    _aten.new_empty.default,
-    _aten.empty_strided.default,
-    _aten.new_empty_strided.default,
+    torch.empty,
+    torch.empty_like,
+    torch.empty_strided,
+    torch.empty_permuted,
+    torch.Tensor.new_empty,
+    torch.Tensor.new_empty_strided,
 }
 _INITIALISED = {
-    _aten.zeros.default,
-    _aten.zeros_like.default,
-    _aten.new_zeros.default,
-    _aten.ones.default,
-    _aten.ones_like.default,
-    _aten.full.default,
-    _aten.full_like.default,
-    _aten.clone.default,
+    torch.zeros,
+    torch.zeros_like,
+    torch.ones,
+    torch.ones_like,
+    torch.full,
+    torch.full_like,
+    torch.clone,
+    torch.Tensor.new_zeros,
+    torch.Tensor.new_ones,
+    torch.Tensor.new_full,
+    torch.Tensor.clone,
+    torch.Tensor.contiguous,
 }
 
 
@@ -39,11 +44,11 @@ def poison(dtype: torch.dtype, call: int) -> float | int | bool:
     if dtype.is_complex or dtype in (torch.float32, torch.bfloat16, torch.float64):
         return sign * 1.2345e19
     if dtype.is_floating_point:
-        return sign * min(27182.0, torch.finfo(dtype).max)
+        return sign * min(27182.0, float(torch.finfo(dtype).max))
     if dtype == torch.bool:
         return call % 2 == 0
     limits = torch.iinfo(dtype)
-    return limits.max - 3 if call % 2 == 0 else limits.min + (3 if limits.min else 5)
+    return int(limits.max - 3 if call % 2 == 0 else limits.min + (3 if limits.min else 5))
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class _Zone:
     words: str
 
 
-class Guarded(TorchDispatchMode):
+class Guarded(TorchFunctionMode):  # type: ignore[misc]
     """Within it, new tensors of the candidate lie between guards and start as poison.
 
     call: counts calls, for the sign of the poison.
@@ -66,9 +71,9 @@ class Guarded(TorchDispatchMode):
         self.call = call
         self._zones: list[_Zone] = []
 
-    def __torch_dispatch__(
+    def __torch_function__(
         self,
-        func: Any,
+        func: Callable[..., Any],
         types: Any,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
@@ -76,13 +81,14 @@ class Guarded(TorchDispatchMode):
         made = func(*args, **(kwargs or {}))
         if func in _UNINITIALISED:
             return self._fenced(made, keep=False)
-        if func in _INITIALISED:
-            return self._fenced(made, keep=True)
+        if func in _INITIALISED and "out" not in (kwargs or {}):
+            shared = func is torch.Tensor.contiguous and made is args[0]
+            return made if shared else self._fenced(made, keep=True)
         return made
 
     def guard(self, value: torch.Tensor, words: str) -> torch.Tensor:
         """A copy of `value`, same strides, between guards. Not to be called within the mode."""
-        zone = _fence(value, words)
+        zone = None if 0 in value.stride() else _fence(value, words)
         if zone is None:
             return value
         self._zones.append(zone[0])
@@ -134,5 +140,3 @@ def _fence(like: torch.Tensor, words: str) -> tuple[_Zone, torch.Tensor] | None:
     offset = _GUARD_BYTES // like.element_size()
     inside.set_(raw.untyped_storage(), offset, like.shape, like.stride())
     return _Zone(raw, nbytes, words), inside
-
-

@@ -54,4 +54,4 @@ def finite_share(values: torch.Tensor) -> float:
     if not values.numel():
         return 1.0
     found = sum(int(torch.isfinite(piece).sum()) for _, (piece,) in chunks(values))
-    return found / values.numel()
+    return found / int(values.numel())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from triton.runtime.errors import OutOfResources
@@ -96,10 +98,10 @@ class LaunchRecorder:
 
 def _bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Arguments by name, defaults filled in, as a callable grid sees them."""
-    names = [parameter.name for parameter in kernel.params]
-    defaults = {p.name: p.default for p in kernel.params if p.has_default}
-    named = dict(zip(names, args, strict=False))
-    return {**defaults, **named, **kwargs}
+    bound: dict[str, Any] = {p.name: p.default for p in kernel.params if p.has_default}
+    for parameter, value in zip(kernel.params, args, strict=False):
+        bound[parameter.name] = value
+    return {**bound, **kwargs}
 
 
 def _constants(kernel: Any, bound: dict[str, Any]) -> dict[str, Any]:
@@ -130,10 +132,34 @@ def _check_grid(grid: tuple[int, ...]) -> None:
             raise GridTooLarge(f"grid {grid} has a negative size on axis {axis}")
 
 
-def count_launches(counter: Counter[str]) -> None:
-    """From now on, each kernel that runs to its end is counted by name."""
-    from triton.runtime.interpreter import InterpretedFunction
+class TooManyPrograms(BaseException):
+    """A launch that the interpreter would take too long for; no `except Exception` stops it."""
 
+
+@dataclass
+class Budget:
+    """Programs that the interpreter may still run: in one case, and in all."""
+
+    case: int
+    total: int
+    unlimited: bool = False
+
+    def take(self, programs: int) -> None:
+        """Raises TooManyPrograms where that exceeds what is left."""
+        if not self.unlimited and (programs > self.case or programs > self.total):
+            raise TooManyPrograms(programs)
+        self.total -= programs
+
+
+def count_launches(counter: Counter[str], budget: Budget | None = None) -> None:
+    """From now on, each kernel that runs to its end is counted by name.
+
+    budget: for the interpreter; each launch takes its programs from it.
+    """
+    from triton.runtime.interpreter import GridExecutor, InterpretedFunction
+
+    if budget is not None:
+        _limit(GridExecutor, budget)
     for owner in (JITFunction, InterpretedFunction):
         original = owner.run
 
@@ -145,3 +171,18 @@ def count_launches(counter: Counter[str]) -> None:
             return result
 
         owner.run = run
+
+
+def _limit(executor: Any, budget: Budget) -> None:
+    """Looks at each grid of the interpreter before it runs."""
+    original = executor.__call__
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        grid = self.grid
+        if callable(grid):
+            names = dict(zip(self.arg_names, args, strict=False))
+            grid = grid({**names, **kwargs})
+        budget.take(math.prod(int(size) for size in grid))
+        return original(self, *args, **kwargs)
+
+    executor.__call__ = call

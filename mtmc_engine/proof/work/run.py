@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import torch
 
-from mtmc_engine.capture.load import Reference
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.proof.wire import Build, Call, CandidateCode, Case, Ran, Trouble
 from mtmc_engine.proof.work.build import (
@@ -23,10 +22,14 @@ from mtmc_engine.proof.work.build import (
 from mtmc_engine.proof.work.drivers import pretend
 from mtmc_engine.proof.work.here import cuda_is
 from mtmc_engine.proof.work.memory import Guarded
-from mtmc_engine.proof.work.record import count_launches
+from mtmc_engine.proof.work.record import Budget, TooManyPrograms, count_launches
 from mtmc_engine.proof.work.state import GlobalState
 from mtmc_engine.proof.work.tensors import laid_out, leaves, structure
 from mtmc_engine.proof.work.trouble import trouble
+
+# Interpreted programs that optional cases may have, each and together.
+_PROGRAMS_PER_CASE = 256
+_PROGRAMS = 3000
 
 # Bound before the candidate is imported, so that nothing it replaces is used here.
 _save, _load, _equal = torch.save, torch.load, torch.equal
@@ -52,7 +55,7 @@ def run_candidate(arguments: dict[str, Any], report: Callable[[Any], None]) -> R
 
     Writes per case i: result-i.pt with first and second result, structure and poison used.
     """
-    request = msgspec.convert(arguments, Request)
+    request = msgspec.convert(arguments, Request, strict=False)
     if request.card is not None:
         pretend(request.card)
     reference = open_reference(request.build)
@@ -61,16 +64,17 @@ def run_candidate(arguments: dict[str, Any], report: Callable[[Any], None]) -> R
     if isinstance(model, torch.nn.Module):
         model.load_state_dict(_load(state_file, weights_only=True))
     launched: Counter[str] = Counter()
-    count_launches(launched)
+    budget = Budget(_PROGRAMS_PER_CASE, _PROGRAMS)
+    count_launches(launched, budget if request.card is not None else None)
     before = GlobalState()
     with cuda_is(request.build.device):
         try:
             entry = find_entry(import_candidate(request.code), reference)
             weights = request.code.weights
             made = build_candidate(entry, reference, request.build, model, weights)
-        except Exception as error:
+        except BaseException as error:
             return Ran((), trouble(error, "build", request.code))
-    actor = _Actor(request, reference, made)
+    actor = _Actor(request, made, budget)
     calls: list[Call] = []
     failed: Trouble | None = None
     for number, case in request.cases.items():
@@ -91,8 +95,8 @@ def _tolerable(case: Case, found: Trouble) -> bool:
 class _Actor:
     """The candidate, called case by case; cases of a group get the same tensors."""
 
-    def __init__(self, request: Request, reference: Reference, made: Any) -> None:
-        self.request, self.made = request, made
+    def __init__(self, request: Request, made: Any, budget: Budget) -> None:
+        self.request, self.made, self.budget = request, made, budget
         self.group = -1
         self.inputs: list[Any] = []
         self.calls = 0
@@ -108,8 +112,9 @@ class _Actor:
         self._place(case, contents, memory)
         guards = len(memory._zones)
         results: list[Any] = []
+        self.budget.unlimited = not case.optional
         try:
-            for _ in range(2):
+            for _ in range(2 if case.repeat else 1):
                 self._reset(contents)
                 memory.call = self.calls
                 self.calls += 1
@@ -118,11 +123,14 @@ class _Actor:
                     value = self.made(*self.inputs)
                     self._synchronise()
                 results.append(self._taken(value))
-        except Exception as error:
+        except TooManyPrograms:
+            return Call(number, left_out=True)
+        except BaseException as error:  # SystemExit too
             return Call(number, trouble(error, "call", self.request.code, number))
         overruns = tuple(memory.overruns())
         memory.forget(guards)
-        saved = {"calls": results, "poison": [self.calls - 2, self.calls - 1]}
+        poisons = list(range(self.calls - len(results), self.calls))
+        saved = {"calls": results, "poison": poisons}
         try:
             _save(saved, Path(self.request.results) / f"result-{number}.pt")
         except Exception as error:
@@ -227,5 +235,5 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
     size = one.element_size()
     as_int = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(size)
     if as_int is None or one.is_complex():
-        return _equal(torch.view_as_real(one), torch.view_as_real(other))
-    return _equal(one.contiguous().view(as_int), other.contiguous().view(as_int))
+        return bool(_equal(torch.view_as_real(one), torch.view_as_real(other)))
+    return bool(_equal(one.contiguous().view(as_int), other.contiguous().view(as_int)))

@@ -61,7 +61,7 @@ def _stored(value: torch.Tensor, layout: Layout) -> torch.Tensor:
 
 def same_layout(value: torch.Tensor, layout: Layout) -> bool:
     """Whether `layout` leaves this tensor as a contiguous one would be."""
-    return _stored(value, layout).stride() == value.contiguous().stride()
+    return bool(_stored(value, layout).stride() == value.contiguous().stride())
 
 
 def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:

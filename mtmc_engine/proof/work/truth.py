@@ -62,11 +62,15 @@ def make_truths(arguments: dict[str, Any], report: Callable[[Any], None]) -> Tru
 
 @dataclass
 class _Result:
-    """What one call gave: its value, the inputs and the buffers as it left them."""
+    """What one call gave: its value, the inputs and the buffers as it left them.
+
+    before: the inputs as they were.
+    """
 
     value: Any
     inputs: list[Any]
     buffers: dict[str, torch.Tensor]
+    before: list[Any]
 
 
 class _Witness:
@@ -100,10 +104,10 @@ class _Witness:
         if case.own:
             first = [v.cpu() for _, v in values if isinstance(v, torch.Tensor)]
             self.own_digests.append(_digest_of(first))
-        return Truth("", file_digest(path), tuple(facts))
+        return Truth("", file_digest(path), tuple(facts), _aliased(result))
 
     def _call(self, case: Case, inputs: list[Any]) -> _Result:
-        arguments = laid_out(inputs, case.layout)
+        arguments, before = (laid_out(inputs, case.layout) for _ in range(2))
         model = copy.deepcopy(self.model) if _has_state(self.model) else self.model
         torch.manual_seed(case.seed)
         with torch.no_grad():
@@ -116,7 +120,7 @@ class _Witness:
         buffers = {} if not _has_state(model) else _changed(self.model, model)
         if self.build.policy.buffers == "ignore":
             buffers = {}
-        return _Result(value, arguments, buffers)
+        return _Result(value, arguments, buffers, before)
 
     def _exact(self, case: Case, inputs: list[Any], model: Any) -> tuple[_Result, Any]:
         arguments = laid_out([widened(value) for value in inputs], case.layout)
@@ -125,15 +129,15 @@ class _Witness:
             before = copy.deepcopy(model) if _has_state(model) else model
             value = before(*arguments)
         buffers = _changed(model, before) if _has_state(model) else {}
-        return _Result(value, arguments, buffers), mode
+        return _Result(value, arguments, buffers, arguments), mode
 
     def _facts(
         self, case: Case, inputs: list[Any], result: _Result
     ) -> tuple[dict[str, Any], list[OutputFacts]]:
         """What is saved for the judge, and what it is told, over all outputs."""
-        own = _outputs(result, inputs)
+        own = _outputs(result)
         truth, mode = self._exact(case, inputs, self.double)
-        exact = dict(_outputs(truth, [widened(v) for v in inputs], own))
+        exact = dict(_outputs(truth, own))
         moved = self._moved(case, inputs, exact)
         saved: dict[str, Any] = {"structure": structure(result.value), "outputs": []}
         facts = []
@@ -164,7 +168,7 @@ class _Witness:
             nudged = [_nudged(value, generator) for value in inputs]
             model = _nudged_model(self.double, self.model, generator)
             moved, _ = self._exact(case, nudged, model)
-            for path, value in _outputs(moved, inputs, list(exact.items())):
+            for path, value in _outputs(moved, list(exact.items())):
                 if path in floats and value.shape == floats[path].shape:
                     off = distance(value, floats[path])
                     found[path] = Norms(
@@ -226,9 +230,7 @@ def _kind(path: str, value: Any) -> str:
     return "float" if _is_float(value) else "exact"
 
 
-def _outputs(
-    result: _Result, inputs: list[Any], like: list[tuple[str, Any]] | None = None
-) -> list[tuple[str, Any]]:
+def _outputs(result: _Result, like: list[tuple[str, Any]] | None = None) -> list[tuple[str, Any]]:
     """Leaves of a result, then the inputs and buffers that the call changed.
 
     like: another result's leaves; the same inputs and buffers are then taken.
@@ -236,16 +238,24 @@ def _outputs(
     found = leaves(result.value)
     if like is not None:
         paths = {path for path, _ in like}
-        found += [
-            (f"input {i}", v) for i, v in enumerate(result.inputs) if f"input {i}" in paths
-        ]
+        found += [(f"input {i}", v) for i, v in enumerate(result.inputs) if f"input {i}" in paths]
         found += [(f"buffer {n}", v) for n, v in result.buffers.items() if f"buffer {n}" in paths]
         return found
-    for i, (after, before) in enumerate(zip(result.inputs, inputs, strict=True)):
+    for i, (after, before) in enumerate(zip(result.inputs, result.before, strict=True)):
         if isinstance(after, torch.Tensor) and not same_bits(after, before):
             found.append((f"input {i}", after))
     found += [(f"buffer {name}", value) for name, value in result.buffers.items()]
     return found
+
+
+def _aliased(result: _Result) -> tuple[str, ...]:
+    """Paths of outputs that live in an input's storage."""
+    own = {v.untyped_storage().data_ptr() for v in result.inputs if isinstance(v, torch.Tensor)}
+    return tuple(
+        path
+        for path, leaf in leaves(result.value)
+        if isinstance(leaf, torch.Tensor) and leaf.untyped_storage().data_ptr() in own
+    )
 
 
 def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:

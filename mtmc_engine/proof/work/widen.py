@@ -61,7 +61,7 @@ class Selection:
 
 
 @dataclass
-class Widened(TorchFunctionMode):
+class Widened(TorchFunctionMode):  # type: ignore[misc]
     """Within it, every request for a narrower floating-point type gets float64.
 
     A reference that casts to float32 on purpose (norms over bfloat16) would otherwise lose the
@@ -88,9 +88,7 @@ class Widened(TorchFunctionMode):
             self._note(func, args, kwargs, result)
         return result
 
-    def _note(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> None:
+    def _note(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if _SELECTORS[func]:
             if not isinstance(result, tuple):
                 return

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.program import Schedule
 from mtmc_engine.schedule.actions import (
     fuse,
     fuse_epilogue,
@@ -17,7 +16,7 @@ from mtmc_engine.schedule.actions import (
     stop,
     vectorize,
 )
-from mtmc_engine.schedule.context import Context
+from mtmc_engine.schedule.context import Change, Context
 
 
 class Kind(Protocol):
@@ -34,11 +33,11 @@ class Kind(Protocol):
         """Every step of this kind that the state allows, with its reason."""
         ...
 
-    def apply(self, context: Context, action: Action) -> Schedule:
-        """The schedule after a legal step."""
+    def change(self, context: Context, action: Action) -> Change:
+        """What a legal step does to the schedule."""
         ...
 
 
-OPERATOR_LEVEL: tuple[Kind, ...] = (fuse, fuse_epilogue, lower, library)
+OPERATOR_LEVEL: tuple[Kind, ...] = (fuse_epilogue, fuse, lower, library)
 KERNEL_LEVEL: tuple[Kind, ...] = (one_pass, retile, pipeline, vectorize)
 KINDS: dict[str, Kind] = {kind.NAME: kind for kind in (*OPERATOR_LEVEL, *KERNEL_LEVEL, stop)}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.program import Group, Library, Schedule
-from mtmc_engine.schedule.context import Context, smallest
+from mtmc_engine.core.program import Group, Library
+from mtmc_engine.schedule.context import Change, Context, smallest
 from mtmc_engine.schedule.evidence import bytes_text, saved_bytes
 
 NAME = "fuse"
@@ -68,10 +68,11 @@ def _reason(context: Context, pair: tuple[Group, Group]) -> str:
     )
 
 
-def apply(context: Context, action: Action) -> Schedule:
+def change(context: Context, action: Action) -> Change:
+    """One templated group in place of two."""
     pair = (context.group(action.region), context.group(action.other))
     nodes = context.union(pair)
     assert nodes is not None
     form = context.lowered(nodes)
     assert form is not None
-    return context.replaced(pair, [Group(smallest(pair), nodes, form)])
+    return Change(pair, (Group(smallest(pair), nodes, form),))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.program import Group, Library, Schedule
-from mtmc_engine.schedule.context import Context, smallest
+from mtmc_engine.core.program import Group, Library
+from mtmc_engine.schedule.context import Change, Context, smallest
 from mtmc_engine.schedule.evidence import bytes_text, saved_bytes
 
 NAME = "fuse_epilogue"
@@ -76,10 +76,11 @@ def _reason(context: Context, head: Group, tail: tuple[Group, ...]) -> str:
     )
 
 
-def apply(context: Context, action: Action) -> Schedule:
+def change(context: Context, action: Action) -> Change:
+    """One templated group in place of all that follow."""
     tail = followers(context, context.group(action.region))
     nodes = context.union(tail)
     assert nodes is not None
     form = context.lowered(nodes)
     assert form is not None
-    return context.replaced(tail, [Group(smallest(tail), nodes, form)])
+    return Change(tail, (Group(smallest(tail), nodes, form),))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.program import Group, Library, Schedule
-from mtmc_engine.schedule.context import Context
+from mtmc_engine.core.program import Group, Library
+from mtmc_engine.schedule.context import Change, Context
+from mtmc_engine.schedule.evidence import microseconds, percent
 from mtmc_engine.schedule.regions import regions_of
 
 NAME = "library"
@@ -30,14 +31,14 @@ def _reason(context: Context, group: Group) -> str:
     now = context.costs[group.region]
     calls = context.cost(Group(group.region, group.nodes, Library()))
     return (
-        f"{group.region} reaches {now.of_peak:.0%} of its roofline; library calls are estimated "
-        f"at {calls.time_us / now.time_us:.2g} times its time."
+        f"{group.region} reaches {percent(now.of_peak)} of its roofline; library calls are "
+        f"estimated at {microseconds(calls.time_us)} instead of {microseconds(now.time_us)}."
     )
 
 
-def apply(context: Context, action: Action) -> Schedule:
+def change(context: Context, action: Action) -> Change:
     """A fused region falls apart into the regions that it was made of."""
     group = context.group(action.region)
     inside = set(group.nodes)
     parts = [r for r in regions_of(context.graph) if inside.issuperset(r.nodes)]
-    return context.replaced([group], [Group(r.id, r.nodes, Library()) for r in parts])
+    return Change((group,), tuple(Group(r.id, r.nodes, Library()) for r in parts))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.program import Schedule
-from mtmc_engine.schedule.actions.parameters import best_of, with_changes
-from mtmc_engine.schedule.context import Context
+from mtmc_engine.schedule.actions.parameters import best_of, with_parameters
+from mtmc_engine.schedule.context import Change, Context
 from mtmc_engine.schedule.evidence import bytes_text
 
 NAME = "one_pass"
@@ -36,5 +35,6 @@ def legal(context: Context) -> list[Action]:
     return found
 
 
-def apply(context: Context, action: Action) -> Schedule:
-    return with_changes(context, action)
+def change(context: Context, action: Action) -> Change:
+    """The same group with other parameters."""
+    return with_parameters(context, action)

@@ -6,8 +6,8 @@ import math
 
 from mtmc_engine.core.action import Action
 from mtmc_engine.core.measurement import GroupCost
-from mtmc_engine.core.program import Group, Param, Schedule, Templated
-from mtmc_engine.schedule.context import Context
+from mtmc_engine.core.program import Group, Param, Templated
+from mtmc_engine.schedule.context import Change, Context
 
 Ranked = tuple[dict[str, Param], GroupCost]
 
@@ -37,9 +37,9 @@ def changed_form(form: Templated, params: dict[str, Param]) -> Templated:
     return form.with_params(**params)
 
 
-def with_changes(context: Context, action: Action) -> Schedule:
-    """The schedule with the action's parameters set on its region."""
+def with_parameters(context: Context, action: Action) -> Change:
+    """The action's parameters set on its region."""
     group = context.group(action.region)
     assert isinstance(group.form, Templated)
     form = changed_form(group.form, action.params)
-    return context.schedule.replace(group.region, Group(group.region, group.nodes, form))
+    return Change((group,), (Group(group.region, group.nodes, form),))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.program import Group, Param, Schedule, Templated
-from mtmc_engine.schedule.actions.parameters import ranked, with_changes
-from mtmc_engine.schedule.context import Context
+from mtmc_engine.core.program import Group, Param, Templated
+from mtmc_engine.schedule.actions.parameters import ranked, with_parameters
+from mtmc_engine.schedule.context import Change, Context
+from mtmc_engine.schedule.evidence import percent
 
 NAME = "pipeline"
 
@@ -36,10 +37,11 @@ def _reason(context: Context, group: Group, params: dict[str, Param], what: str)
     before = group.form.params.get(what, "the default")
     effect = "loads in flight" if what == "stages" else "threads a program"
     return (
-        f"{group.region} is bound by {now.bound} at {now.of_peak:.0%} of its roofline: "
+        f"{group.region} is bound by {now.bound} at {percent(now.of_peak)} of its roofline: "
         f"{params[what]} {what} instead of {before} change the {effect}."
     )
 
 
-def apply(context: Context, action: Action) -> Schedule:
-    return with_changes(context, action)
+def change(context: Context, action: Action) -> Change:
+    """The same group with other parameters."""
+    return with_parameters(context, action)

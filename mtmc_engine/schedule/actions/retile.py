@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.program import Schedule, Templated
-from mtmc_engine.schedule.actions.parameters import changed_form, ranked, with_changes
-from mtmc_engine.schedule.context import Context
+from mtmc_engine.core.program import Templated
+from mtmc_engine.schedule.actions.parameters import changed_form, ranked, with_parameters
+from mtmc_engine.schedule.context import Change, Context
+from mtmc_engine.schedule.evidence import percent
 from mtmc_engine.schedule.templates import tile_code
 
 NAME = "retile"
@@ -26,18 +27,19 @@ _PER_REGION = 3
 def legal(context: Context) -> list[Action]:
     found: list[Action] = []
     for group in context.groups:
-        now = context.costs.get(group.region)
         for params, cost in ranked(context, group, NAME)[:_PER_REGION]:
             assert isinstance(group.form, Templated)
             code = tile_code(changed_form(group.form, params))
+            now = context.costs[group.region]
             reason = (
-                f"{group.region} reaches {now.of_peak:.0%} of its roofline with "
-                f"{tile_code(group.form)}; {code} is estimated at {cost.of_peak:.0%}."
+                f"{group.region} reaches {percent(now.of_peak)} of its roofline with "
+                f"{tile_code(group.form)}; {code} is estimated at {percent(cost.of_peak)}."
             )
             phrase = f"retile {group.region} to {code}"
             found.append(Action(NAME, phrase, group.region, "", params, reason))
     return found
 
 
-def apply(context: Context, action: Action) -> Schedule:
-    return with_changes(context, action)
+def change(context: Context, action: Action) -> Change:
+    """The same group with other parameters."""
+    return with_parameters(context, action)

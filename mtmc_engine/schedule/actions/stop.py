@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.program import Schedule
-from mtmc_engine.schedule.context import Context
+from mtmc_engine.schedule.context import Change, Context
+from mtmc_engine.schedule.evidence import percent
 
 NAME = "stop"
 
@@ -15,8 +15,9 @@ def legal(context: Context) -> list[Action]:
     total = sum(cost.time_us for cost in context.costs.values())
     ideal = sum(cost.of_peak * cost.time_us for cost in context.costs.values())
     reached = ideal / total if total else 1.0
-    return [Action(NAME, "stop", reason=f"The program reaches {reached:.0%} of its roofline.")]
+    return [Action(NAME, "stop", reason=f"The program reaches {percent(reached)} of its roofline.")]
 
 
-def apply(context: Context, action: Action) -> Schedule:  # noqa: ARG001
-    return context.schedule
+def change(context: Context, action: Action) -> Change:
+    """None at all."""
+    return Change()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.program import Schedule
-from mtmc_engine.schedule.actions.parameters import best_of, with_changes
-from mtmc_engine.schedule.context import Context
+from mtmc_engine.schedule.actions.parameters import best_of, with_parameters
+from mtmc_engine.schedule.context import Change, Context
+from mtmc_engine.schedule.evidence import percent
 
 NAME = "vectorize"
 
@@ -26,13 +26,14 @@ def legal(context: Context) -> list[Action]:
         if best is not None:
             now = context.costs[group.region]
             reason = (
-                f"{group.region} is bound by {now.bound} at {now.of_peak:.0%} of its roofline: "
-                f"wider loads keep more bytes in flight."
+                f"{group.region} is bound by {now.bound} at {percent(now.of_peak)} of its "
+                "roofline: wider loads keep more bytes in flight."
             )
             phrase = f"vectorize {group.region}"
             found.append(Action(NAME, phrase, group.region, "", best[0], reason))
     return found
 
 
-def apply(context: Context, action: Action) -> Schedule:
-    return with_changes(context, action)
+def change(context: Context, action: Action) -> Change:
+    """The same group with other parameters."""
+    return with_parameters(context, action)

@@ -26,14 +26,14 @@ def number(value: Number) -> Text:
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         sign = "-" if value < 0 else ""
         return Text(f'{sign}float("inf")', Level.UNARY if sign else Level.ATOM)
-    return Text(repr(value), Level.UNARY if not isinstance(value, bool) and value < 0 else Level.ATOM)
+    return Text(
+        repr(value), Level.UNARY if not isinstance(value, bool) and value < 0 else Level.ATOM
+    )
 
 
 def apply(function: Function, operands: Sequence[Text]) -> Text:
     """The function's expression."""
-    parts = [
-        operand.at(level) for operand, level in zip(operands, function.operands, strict=True)
-    ]
+    parts = [operand.at(level) for operand, level in zip(operands, function.operands, strict=True)]
     return Text(function.text.format(*parts), function.level)
 
 

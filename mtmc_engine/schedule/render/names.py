@@ -7,7 +7,7 @@ import keyword
 import re
 from collections.abc import Iterable
 
-from mtmc_engine.core.graph import Graph
+from mtmc_engine.core.graph import Graph, Node
 
 RESERVED = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | {"tl", "torch", "triton", "self"}
 
@@ -44,7 +44,7 @@ def tensor_names(graph: Graph, loads: Iterable[str], names: Names) -> dict[str, 
     loads = list(loads)
     inputs = {value.name: value for value in graph.inputs}
     made = [name for name in loads if name not in inputs]
-    used = {inputs[name].target for name in loads if name in inputs}
+    activations = [name for name in loads if name in inputs and inputs[name].kind == "input"]
     leaf_counts: dict[str, int] = {}
     for name in loads:
         if name in inputs and inputs[name].kind in ("parameter", "buffer"):
@@ -53,7 +53,8 @@ def tensor_names(graph: Graph, loads: Iterable[str], names: Names) -> dict[str, 
     chosen: dict[str, str] = {}
     for name in loads:
         if name not in inputs:
-            chosen[name] = names.fresh("x" if len(made) == 1 and "x" not in used else name)
+            alone = len(made) == 1 and not activations
+            chosen[name] = names.fresh("x" if alone else _made_by(graph.node(name)))
             continue
         value = inputs[name]
         if value.kind == "input":
@@ -65,3 +66,22 @@ def tensor_names(graph: Graph, loads: Iterable[str], names: Names) -> dict[str, 
             short = path[-1] if leaf_counts[path[-1]] == 1 else "_".join(path[-2:])
             chosen[name] = names.fresh(short)
     return chosen
+
+
+_RESULTS = {
+    "sum": "total",
+    "pow": "power",
+    "abs": "magnitude",
+    "max": "largest",
+    "min": "smallest",
+    "getitem": "part",
+}
+
+
+def _made_by(node: Node) -> str:
+    """What a reader calls another operator's result: its module's name, or its operator's."""
+    leaf = node.module.rsplit(".", 1)[-1]
+    if leaf.isidentifier():
+        return leaf
+    word = node.op.split(".")[1] if "." in node.op else node.op
+    return _RESULTS.get(word, node.name)

@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-
-class Unsupported(Exception):
-    """A group has no template. `str(error)` says why."""
+from mtmc_engine.schedule.ops import Unsupported
 
 
 @dataclass(eq=False)

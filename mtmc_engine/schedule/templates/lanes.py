@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import isnan
 
 from mtmc_engine.schedule.templates import functions as fn
 from mtmc_engine.schedule.templates.axes import Dim
@@ -17,7 +18,7 @@ _INT_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": 8}
 
 @dataclass(frozen=True)
 class Lanes:
-    """others: value of masked lanes by load; guarded: values that need a tl.where, and with what."""
+    """others: what masked lanes of a load hold; guarded: what a tl.where puts into a value's."""
 
     others: Mapping[Value, Number]
     guarded: Mapping[Value, Number]
@@ -42,7 +43,8 @@ def masked_lanes(values: Sequence[Value], folds: Sequence[Value], reduced: Dim) 
     """
     inside = set(reduced)
     wide = [value for value in values if inside & set(resolved(value.axes))]
-    loads = [value for value in wide if value.kind == "load"]
+    feeding = _feeding(folds)
+    loads = [value for value in wide if value.kind == "load" and value in feeding]
     best: Lanes | None = None
     for choice in _choices(loads):
         guarded: dict[Value, Number] = {}
@@ -56,13 +58,27 @@ def masked_lanes(values: Sequence[Value], folds: Sequence[Value], reduced: Dim) 
     return best or Lanes({}, {})
 
 
+def _feeding(folds: Sequence[Value]) -> set[Value]:
+    """Everything that the reductions are computed from."""
+    found: set[Value] = set()
+    waiting = list(folds)
+    while waiting:
+        value = waiting.pop()
+        if value not in found:
+            found.add(value)
+            waiting.extend(value.operands)
+    return found
+
+
 def _choices(loads: Sequence[Value]) -> list[dict[Value, Number]]:
     options = [
         (0.0, -INF, INF) if is_float(load.dtype) else (0, *_extremes(load.dtype)) for load in loads
     ]
     if len(loads) <= 3:
         return [dict(zip(loads, choice, strict=True)) for choice in product(*options)]
-    return [{load: o[at % len(o)] for load, o in zip(loads, options, strict=True)} for at in range(3)]
+    return [
+        {load: o[at % len(o)] for load, o in zip(loads, options, strict=True)} for at in range(3)
+    ]
 
 
 def _extremes(dtype: str) -> tuple[Number, ...]:
@@ -77,7 +93,7 @@ def _held(
     """What masked lanes hold, for the values where that is known."""
     held: dict[Value, Number] = {}
     for value in wide:
-        if value.kind == "load":
+        if value in others:
             held[value] = others[value]
         elif value.kind == "compute":
             result = _evaluate(value, held)
@@ -102,7 +118,7 @@ def _evaluate(value: Value, held: Mapping[Value, Number]) -> Number | None:
         result: Number = value.function.evaluate(*args)
     except (ArithmeticError, ValueError):
         return None
-    return None if result != result else result
+    return None if isinstance(result, float) and isnan(result) else result
 
 
 def _guard(
@@ -118,7 +134,12 @@ def _guard(
     if operand not in wide or held.get(operand) == wanted:
         return
     for part in operand.operands:
-        if part.kind == "compute" and part in wide and part not in guarded and operand.args.count(part) == len(operand.args):
+        if (
+            part.kind == "compute"
+            and part in wide
+            and part not in guarded
+            and operand.args.count(part) == len(operand.args)
+        ):
             trial = {**guarded, part: 0.0 if is_float(part.dtype) else 0}
             if _held(wide, others, trial).get(operand) == wanted:
                 guarded.update(trial)

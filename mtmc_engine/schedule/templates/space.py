@@ -141,8 +141,10 @@ def _layouts(program: Trace, finished: Sequence[Value]) -> list[Dim]:
 def _runs(order: Dim, reduced: frozenset[Axis], layouts: Sequence[Dim]) -> list[Run]:
     runs: list[list[Axis]] = []
     for axis in order:
-        if runs and _together(runs[-1][-1], axis, layouts) and (
-            (runs[-1][-1] in reduced) == (axis in reduced)
+        if (
+            runs
+            and _together(runs[-1][-1], axis, layouts)
+            and ((runs[-1][-1] in reduced) == (axis in reduced))
         ):
             runs[-1].append(axis)
         else:

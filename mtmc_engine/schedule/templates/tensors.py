@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mtmc_engine.core.graph import TensorSpec
+from mtmc_engine.schedule.ops import Unsupported
 from mtmc_engine.schedule.templates import functions as fn
-from mtmc_engine.schedule.templates.axes import Axis, Dim, Unsupported, leaves, size_of, unify
+from mtmc_engine.schedule.templates.axes import Axis, Dim, leaves, size_of, unify
 from mtmc_engine.schedule.templates.functions import Function
 
 Number = int | float | bool
@@ -115,7 +116,7 @@ class Builder:
     """
 
     values: list[Value] = field(default_factory=list)
-    spec: TensorSpec = TensorSpec((), "float32")
+    spec: TensorSpec = field(default_factory=lambda: TensorSpec((), "float32"))
     _seen: dict[tuple[object, ...], Value] = field(default_factory=dict)
 
     @property
@@ -167,7 +168,7 @@ class Builder:
 
     def converted(self, operand: Operand, dtype: str) -> Operand:
         """The operand in kernel type `dtype`; Triton itself widens among integers or floats."""
-        if not isinstance(operand, Tensor):
+        if not isinstance(operand, Tensor) or operand.value.kind == "count":
             return operand
         same_kind = is_float(operand.dtype) == is_float(dtype)
         if same_kind and "bool" not in (operand.dtype, dtype):
@@ -245,7 +246,7 @@ class Builder:
                 "gather",
                 axes,
                 table.dtype,
-                (index.value, where.value, table.value),
+                (index.value, where.value),
                 over=over,
                 source=table.value.source,
                 hint=hint,
@@ -253,9 +254,7 @@ class Builder:
         )
         return Tensor(value, dims)
 
-    def product(
-        self, left: Value, right: Value, axes: Dim, over: Dim, transposed: bool
-    ) -> Value:
+    def product(self, left: Value, right: Value, axes: Dim, over: Dim, transposed: bool) -> Value:
         """The matrix product of two loads; `transposed` where the right one is [N, K]."""
         key = ("matmul", id(left), id(right), transposed)
         return self._make(

@@ -9,8 +9,8 @@ from typing import Any
 from mtmc_engine.core.graph import Arg, Graph, Node, TensorSpec
 from mtmc_engine.schedule import ops_matmul, ops_pointwise, ops_rows, ops_views
 from mtmc_engine.schedule.flow import outputs_of
-from mtmc_engine.schedule.ops import RULES, require
-from mtmc_engine.schedule.templates.axes import Unsupported, leaves
+from mtmc_engine.schedule.ops import RULES, Unsupported, require
+from mtmc_engine.schedule.templates.axes import leaves
 from mtmc_engine.schedule.templates.tensors import Builder, Tensor, Value
 
 RULE_ROOMS = (ops_pointwise, ops_rows, ops_views, ops_matmul)
@@ -60,7 +60,12 @@ def trace(graph: Graph, nodes: Sequence[str]) -> Trace:
         outputs.append(Output(name, tensor, spec))
     require(bool(outputs), "nothing leaves the group")
     live = _live(tracer.builder.values, outputs)
-    loads = {name: tensor for name, tensor in tracer.loads.items() if tensor.value in live}
+    gathered = {value.source for value in live if value.kind == "gather"}
+    loads = {
+        name: tensor
+        for name, tensor in tracer.loads.items()
+        if tensor.value in live or name in gathered
+    }
     result = Trace(live, loads, tracer.specs, tuple(outputs))
     _check_axes(result)
     return result
@@ -100,6 +105,8 @@ class _Tracer:
             return self.value(arg[1:])
         if isinstance(arg, list | tuple):
             return [self.argument(item) for item in arg]
+        if arg in ("inf", "-inf", "nan"):
+            return float(arg)
         return arg
 
     def value(self, name: str) -> Any:

@@ -12,16 +12,12 @@ from textual.visual import Visual
 
 
 class LinesPane(ScrollView, can_focus=True):
-    """Styled lines, drawn one by one as they come into sight.
+    """Styled lines, drawn one by one as they come into sight; long ones are wrapped."""
 
-    wraps: long lines go on below instead of past the right edge.
-    """
-
-    def __init__(self, number: int, title: str, wraps: bool) -> None:
+    def __init__(self, number: int, title: str) -> None:
         super().__init__(id=f"pane-{number}", classes="pane")
         self.number = number
         self.border_title = f"{number} {title}"
-        self.wraps = wraps
         self._source: tuple[Content, ...] = ()
         self._lines: list[Content] = []
         self._stops: tuple[int, ...] = ()
@@ -75,24 +71,21 @@ class LinesPane(ScrollView, can_focus=True):
         self._lay_out()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen, cut to what the horizontal scroll shows."""
-        left, top = self.scroll_offset
+        """One line of the screen."""
+        at = self.scroll_offset.y + y
         width = self.scrollable_content_region.width
-        if top + y >= len(self._lines):
+        if at >= len(self._lines):
             return Strip.blank(width, self.rich_style)
-        line = self._lines[top + y]
-        reach = max(1, line.cell_length)
-        strips = Visual.to_strips(
-            self, line, reach, 1, self.visual_style, apply_selection=False
-        )
-        strip = strips[0] if strips else Strip.blank(0, self.rich_style)
-        return strip.crop_extend(left, left + width, self.rich_style)
+        line, style = self._lines[at], self.visual_style
+        strips = Visual.to_strips(self, line, width, 1, style, apply_selection=False, pad=True)
+        return strips[0] if strips else Strip.blank(width, self.rich_style)
 
     def _lay_out(self) -> None:
-        lines = list(self._source)
-        if self.wraps:
-            lines = [part for line in lines for part in line.wrap(self.line_width)]
-        self._lines = lines
-        width = max((line.cell_length for line in lines), default=0)
-        self.virtual_size = Size(min(width, self.line_width) if self.wraps else width, len(lines))
+        width = self.line_width
+        self._lines = [
+            part
+            for line in self._source
+            for part in (line.wrap(width) if line.cell_length > width else (line,))
+        ]
+        self.virtual_size = Size(width, len(self._lines))
         self.refresh()

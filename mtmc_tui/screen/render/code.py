@@ -15,6 +15,7 @@ from mtmc_tui.screen.render.words import percent_text
 from mtmc_tui.screen.view import CODE, TABS, View, shown_node, shown_option
 
 GUTTER = 5
+BREAKS = " ,([=."
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def code_text(snapshot: Snapshot, view: View, width: int) -> CodeText:
     node = shown_node(snapshot, view)
     option = shown_option(snapshot, view)
     if view.tab == "reference":
-        text = _source(snapshot.task.source if snapshot.task else "", "not read yet")
+        text = _source(snapshot.task.source if snapshot.task else "", "not read yet", width)
     elif option is not None:
         text = CodeText(tuple(_option(snapshot, view, width)))
     elif node is None:
@@ -41,7 +42,7 @@ def code_text(snapshot: Snapshot, view: View, width: int) -> CodeText:
     elif view.tab == "ptx":
         text = _ptx(node)
     elif view.tab == "source" or node.parent is None:
-        text = _source(node.source, "no source")
+        text = _source(node.source, "no source", width)
     else:
         text = _diff(snapshot, node, view, width)
     return _marked(text, view.filter(CODE))
@@ -54,7 +55,9 @@ def code_title(view: View) -> Content:
         if place:
             parts.append((f" {view.glyphs.separator} ", "not bold"))
         style = "bold reverse" if tab == view.tab else "not bold"
-        parts.append((f" {tab} " if tab == view.tab else tab, f"{style} @click=screen.tab('{tab}')"))
+        parts.append(
+            (f" {tab} " if tab == view.tab else tab, f"{style} @click=screen.tab('{tab}')")
+        )
     return Content.assemble(*parts)
 
 
@@ -62,72 +65,113 @@ def _diff(snapshot: Snapshot, node: Node, view: View, width: int) -> CodeText:
     parent = snapshot.nodes.get(node.parent or "")
     before = parent.source if parent else ""
     lines: list[Content] = []
+    stops: list[int] = []
     if node.action is not None and node.action.reason:
         lines += _wrapped("why: ", node.action.reason, width)
     if before == node.source:
-        return CodeText((*lines, Content.styled("the source is the same", "$text-muted")))
-    if view.split:
-        rows = paired_rows(before, node.source)
-        body = [_paired_line(row, before, node.source, width, view.glyphs) for row in rows]
-    else:
-        rows = unified_rows(before, node.source)
-        body = [_unified_line(row, before, node.source, width, view.glyphs) for row in rows]
-    stops = tuple(len(lines) + at for at, row in enumerate(rows) if row.kind == "@")
-    return CodeText((*lines, *body), stops)
+        return CodeText((*lines, Content.styled("the source is the same", "$quiet")))
+    sheet = _Sheet(before, node.source, width, view.glyphs)
+    rows = paired_rows if view.split else unified_rows
+    for row in rows(before, node.source):
+        if row.kind == "@":
+            stops.append(len(lines))
+            lines.append(sheet.head(row))
+        else:
+            lines += sheet.paired(row) if view.split else sheet.unified(row)
+    return CodeText(tuple(lines), tuple(stops))
 
 
-def _unified_line(row: DiffRow, old: str, new: str, width: int, signs: Glyphs) -> Content:
-    if row.kind == "@":
-        return _head(row, width, signs)
-    if row.kind == "-":
-        assert row.old is not None
-        line = _side(old, row.old, row.old_spans, "removed", signs.removed)
-        return line.pad_right(max(0, width - line.cell_length)).stylize("on $diff-removed")
-    assert row.new is not None
-    if row.kind == "+":
-        line = _side(new, row.new, row.new_spans, "added", signs.added)
-        return line.pad_right(max(0, width - line.cell_length)).stylize("on $diff-added")
-    return _side(new, row.new, (), "", " ")
+@dataclass(frozen=True)
+class _Sheet:
+    """Draws the rows of one diff: long lines go on below their own start."""
+
+    old: str
+    new: str
+    width: int
+    signs: Glyphs
+
+    def head(self, row: DiffRow) -> Content:
+        head = f"@@ {row.head} @@" if row.head else "@@"
+        rule = self.signs.rule * max(0, self.width - len(head) - 1)
+        return Content.assemble((head, "bold $diff-hunk"), (f" {rule}", "$faint"))
+
+    def unified(self, row: DiffRow) -> list[Content]:
+        if row.kind == "-":
+            return self._changed(self.old, row.old, row.old_spans, "removed", self.width)
+        if row.kind == "+":
+            return self._changed(self.new, row.new, row.new_spans, "added", self.width)
+        assert row.new is not None
+        return code_lines(self.new, row.new, self.width)
+
+    def paired(self, row: DiffRow) -> list[Content]:
+        half = (self.width - 1) // 2
+        removed = "removed" if row.kind in "-~" else ""
+        added = "added" if row.kind in "+~" else ""
+        left = self._changed(self.old, row.old, row.old_spans, removed, half)
+        right = self._changed(self.new, row.new, row.new_spans, added, half)
+        blank = Content(" " * half)
+        height = max(len(left), len(right))
+        left += [blank] * (height - len(left))
+        right += [blank] * (height - len(right))
+        bar = (self.signs.separator, "$faint")
+        return [Content.assemble(a, bar, b) for a, b in zip(left, right, strict=True)]
+
+    def _changed(
+        self, source: str, at: int | None, spans: Spans, change: str, width: int
+    ) -> list[Content]:
+        """One side of a row over the whole width; empty where that side has no line."""
+        if at is None:
+            return []
+        sign = {"removed": self.signs.removed, "added": self.signs.added}.get(change, " ")
+        text = highlighted(source)[at]
+        for start, end in spans:
+            text = text.stylize(f"bold on $diff-{change}-word", start, end)
+        style = f"bold $diff-{change}-sign" if change else ""
+        lines = [
+            line.pad_right(max(0, width - line.cell_length))
+            for line in _numbered(text, at, (f"{sign} ", style), width)
+        ]
+        if not change:
+            return lines
+        return [line.stylize_before(f"on $diff-{change}") for line in lines]
 
 
-def _paired_line(row: DiffRow, old: str, new: str, width: int, signs: Glyphs) -> Content:
-    if row.kind == "@":
-        return _head(row, width, signs)
-    half = (width - 1) // 2
-    left = _half(old, row.old, row.old_spans, "removed" if row.kind in "-~" else "", half, signs)
-    right = _half(new, row.new, row.new_spans, "added" if row.kind in "+~" else "", half, signs)
-    return Content.assemble(left, (signs.separator, "$text-disabled"), right)
+def code_lines(source: str, at: int, width: int) -> list[Content]:
+    """Line `at` of a source with its number, folded to `width` cells."""
+    return _numbered(highlighted(source)[at], at, ("  ", ""), width)
 
 
-def _half(
-    source: str, at: int | None, spans: Spans, change: str, width: int, signs: Glyphs
-) -> Content:
-    if at is None:
-        return Content(" " * width)
-    sign = {"removed": signs.removed, "added": signs.added}.get(change, " ")
-    line = _side(source, at, spans, change, sign).truncate(width, ellipsis=False, pad=True)
-    return line.stylize(f"on $diff-{change}") if change else line
+def _numbered(text: Content, at: int, sign: tuple[str, str], width: int) -> list[Content]:
+    number = (f"{at + 1:>{GUTTER - 1}} ", "$faint")
+    first, *others = folded(text, max(16, width - GUTTER - 2))
+    indent = " " * (GUTTER + 2)
+    return [Content.assemble(number, sign, first), *(indent + line for line in others)]
 
 
-def _side(source: str, at: int, spans: Spans, change: str, sign: str) -> Content:
-    """Line number, sign and highlighted text; the words that changed stand out."""
-    text = highlighted(source)[at]
-    for start, end in spans:
-        text = text.stylize(f"bold on $diff-{change}-word", start, end)
-    style = f"bold $diff-{change}-sign" if change else ""
-    return Content.assemble((f"{at + 1:>{GUTTER - 1}} ", "$text-disabled"), (f"{sign} ", style), text)
+def folded(text: Content, width: int) -> list[Content]:
+    """A line of code in parts of at most `width` cells, cut after a space, comma or bracket.
+
+    Later parts are indented two more than the line itself.
+    """
+    if text.cell_length <= width:
+        return [text]
+    plain = text.plain
+    indent = min(len(plain) - len(plain.lstrip()) + 2, width // 2)
+    parts, start, room = [], 0, width
+    while len(plain) - start > room:
+        cut = max(plain.rfind(mark, start, start + room) for mark in BREAKS) + 1
+        cut = cut if cut > start + room // 2 else start + room
+        parts.append(text[start:cut])
+        start, room = cut, width - indent
+    parts.append(text[start:])
+    return [parts[0], *(" " * indent + part for part in parts[1:])]
 
 
-def _head(row: DiffRow, width: int, signs: Glyphs) -> Content:
-    head = f"@@ {row.head} @@" if row.head else "@@"
-    rule = signs.rule * max(0, width - len(head) - 1)
-    return Content.assemble((head, "bold $diff-hunk"), (f" {rule}", "$text-disabled"))
-
-
-def _source(source: str, otherwise: str) -> CodeText:
+def _source(source: str, otherwise: str, width: int) -> CodeText:
     if not source:
         return _said(otherwise)
-    return CodeText(tuple(_side(source, at, (), "", "") for at in range(len(highlighted(source)))))
+    lines = range(len(highlighted(source)))
+    return CodeText(tuple(part for at in lines for part in code_lines(source, at, width)))
 
 
 def _ptx(node: Node) -> CodeText:
@@ -152,8 +196,8 @@ def _option(snapshot: Snapshot, view: View, width: int) -> list[Content]:
         lines += _wrapped("parts: ", parts, width)
     took = f"{snapshot.proposal.planner}, {snapshot.proposal.seconds:.1f} s"
     lines += _wrapped("planner: ", took, width)
-    lines += [Content(""), Content.styled("what the planner read:", "$text-muted")]
-    return lines + [Content.styled(text, "$text-muted") for text in _state_lines(snapshot, width)]
+    lines += [Content(""), Content.styled("what the planner read:", "$quiet")]
+    return lines + [Content.styled(text, "$quiet") for text in _state_lines(snapshot, width)]
 
 
 def _state_lines(snapshot: Snapshot, width: int) -> list[str]:
@@ -171,7 +215,7 @@ def _wrapped(name: str, text: str, width: int) -> list[Content]:
 
 
 def _said(text: str) -> CodeText:
-    return CodeText((Content.styled(text, "$text-muted"),))
+    return CodeText((Content.styled(text, "$quiet"),))
 
 
 def _marked(text: CodeText, wanted: str) -> CodeText:
@@ -196,5 +240,3 @@ def highlighted(source: str) -> tuple[Content, ...]:
 
     text = highlight(source, language="python", theme=SyntaxTheme, tab_size=4)
     return tuple(text.split("\n", allow_blank=True))[: len(source.splitlines())]
-
-

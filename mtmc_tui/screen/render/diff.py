@@ -1,4 +1,4 @@
-"""Two versions of a source as rows of a diff: unified or side by side, words marked within lines."""
+"""Two versions of a source as rows of a diff, with the words that changed within a line."""
 
 from __future__ import annotations
 

@@ -42,12 +42,12 @@ def help_text(snapshot: Snapshot, view: View, keymap: dict[str, str]) -> Content
                 continue
             names = " ".join(key_text(name) for name in keymap[key.id].split(","))
             able = key.when(snapshot, view)
-            style = "" if able else "$text-disabled"
+            style = "" if able else "$faint"
             lines.append(
                 Content.assemble(
-                    (f"  {names:<11} ", "bold $footer-key-foreground" if able else style),
+                    (f"  {names:<10} ", "bold $footer-key-foreground" if able else style),
                     (key.help, style),
-                    (f"  {key.id}", "$text-disabled"),
+                    (f"  {key.id}", "$faint"),
                 )
             )
         lines.append(Content(""))
@@ -79,9 +79,9 @@ def _gates(node: Node) -> list[Content]:
         head = f"  {result.gate.value} {passed}, {result.seconds:.1f} s"
         lines.append(Content(f"{head}: {result.sentence}" if result.sentence else head))
         lines += [
-            Content.styled(f"    {key}: {str(value)[:500]}", "$text-muted")
+            Content.styled(f"    {key}: {str(value)[:500]}", "$quiet")
             for key, value in result.evidence.items()
             if key != "ptx"
         ]
-        lines += [Content.styled(f"    {line}", "$text-muted") for line in result.log.splitlines()]
+        lines += [Content.styled(f"    {line}", "$quiet") for line in result.log.splitlines()]
     return lines

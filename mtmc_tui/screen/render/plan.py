@@ -8,7 +8,7 @@ from textual.content import Content
 
 from mtmc_engine.core.measurement import Measurement
 from mtmc_tui.screen.glyphs import Glyphs
-from mtmc_tui.screen.model import ORIGINAL, PROVING, WAITING, Node, Snapshot
+from mtmc_tui.screen.model import ORIGINAL, Node, Snapshot
 from mtmc_tui.screen.render.words import clip, percent_text, ratio_text, time_text
 from mtmc_tui.screen.view import MORE, OPTION, PLAN, View
 
@@ -57,7 +57,7 @@ def plan_line(row: PlanRow, width: int, signs: Glyphs) -> Content:
     room = width - len(end) - len(row.guide) - 3
     text = clip(row.text, room, signs)
     return Content.assemble(
-        (row.guide, "$text-disabled"),
+        (row.guide, "$faint"),
         (f"{row.glyph} ", row.style),
         (f"{text:<{max(0, room)}} ", "" if row.key in ("", MORE) else _weight(row)),
         (end, row.style),
@@ -67,19 +67,19 @@ def plan_line(row: PlanRow, width: int, signs: Glyphs) -> Content:
 def _weight(row: PlanRow) -> str:
     if row.word in ("best", "waiting", "proving"):
         return "bold"
-    return "$text-muted" if row.key.startswith(OPTION) or row.word == "rejected" else ""
+    return "$quiet" if row.key.startswith(OPTION) or row.word == "rejected" else ""
 
 
-def _descend(
-    snapshot: Snapshot, view: View, node: Node, indent: str, rows: list[PlanRow]
-) -> None:
+def _descend(snapshot: Snapshot, view: View, node: Node, indent: str, rows: list[PlanRow]) -> None:
     signs = view.glyphs
     children = snapshot.children(node.id)
     leaves = _leaves(snapshot, view, node)
     count = len(children) + len(leaves)
     for place, child in enumerate(children, 1):
         last = place == count
-        rows.append(_node_row(snapshot, signs, child, indent + (signs.last if last else signs.branch)))
+        rows.append(
+            _node_row(snapshot, signs, child, indent + (signs.last if last else signs.branch))
+        )
         _descend(snapshot, view, child, indent + (signs.gap if last else signs.trunk), rows)
     for place, (key, glyph, text, value, word, style) in enumerate(leaves, len(children) + 1):
         guide = indent + (signs.last if place == count else signs.branch)
@@ -111,7 +111,7 @@ def _leaves(
         )
     if len(options) > OPTIONS_SHOWN:
         text = "fewer" if view.every_option else f"{len(options) - OPTIONS_SHOWN} more options"
-        leaves.append((MORE, signs.proposed, text, "enter", "", "$text-muted"))
+        leaves.append((MORE, signs.proposed, text, "enter", "", "$quiet"))
     return leaves
 
 
@@ -122,28 +122,27 @@ def _node_row(snapshot: Snapshot, signs: Glyphs, node: Node, guide: str) -> Plan
         text += f" (attempt {node.attempt})"
     if node.gate is not None:
         return PlanRow(node.id, guide, glyph, text, node.gate.value, word, style)
-    if node.state == "failed" and node.verdict is not None:
+    if node.verdict is not None and not node.verdict.proven:
         return PlanRow(node.id, guide, glyph, text, "", node.verdict.verdict.value, style)
     return PlanRow(node.id, guide, glyph, text, _value(snapshot, signs, node), word, style)
 
 
 def _state(snapshot: Snapshot, signs: Glyphs, node: Node) -> tuple[str, str, str]:
+    """Glyph, word and style."""
     best = snapshot.best is not None and snapshot.best.node == node.id
-    if node.state == PROVING:
-        return signs.running, "proving", "$state-running"
-    if node.state == WAITING:
+    if snapshot.waiting(node):
         return signs.ask, "waiting", "bold $state-proposed"
+    if snapshot.proving(node):
+        return signs.running, "proving", "$state-running"
     if node.parent is None:
         return signs.original, "best" if best else "", "$state-approved" if best else ""
-    if node.state == "failed":
-        return signs.failed, "failed", "$state-failed"
     if best:
         return signs.kept, "best", "bold $state-faster"
-    if node.state == "kept":
-        return signs.kept, "kept", "$state-approved"
-    if node.state == "rejected":
-        return signs.rejected, "rejected", "$state-rejected"
-    return signs.open, "open", "$state-proposed"
+    return {
+        "failed": (signs.failed, "failed", "$state-failed"),
+        "kept": (signs.kept, "kept", "$state-approved"),
+        "rejected": (signs.rejected, "rejected", "$state-rejected"),
+    }.get(node.state, (signs.open, node.state, "$state-proposed"))
 
 
 def _value(snapshot: Snapshot, signs: Glyphs, node: Node) -> str:

@@ -10,19 +10,20 @@ from mtmc_engine.core.verdict import Gate, GateResult
 from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.model import Node, Snapshot
 from mtmc_tui.screen.render.status import verdict_words
-from mtmc_tui.screen.render.words import bytes_text
+from mtmc_tui.screen.render.words import bytes_text, percent_text
 from mtmc_tui.screen.view import View, shown_node
 
 LOG_LINES = 200
+WORTH_SAYING_S = 1.0
 
 
 def proof_lines(snapshot: Snapshot, view: View) -> list[Content]:
     """Gates, facts, verdict, warnings, then the end of the failed gate's own output."""
     node = shown_node(snapshot, view)
     if node is None:
-        return [Content.styled("no program yet", "$text-muted")]
+        return [Content.styled("no program yet", "$quiet")]
     if node.parent is None:
-        return [Content.styled("the original: every candidate is proven against it", "$text-muted")]
+        return [Content.styled("the original: every candidate is proven against it", "$quiet")]
     lines = [gate_line(node, snapshot, view.glyphs)]
     facts = fact_text(node, view.glyphs)
     if facts:
@@ -34,7 +35,7 @@ def proof_lines(snapshot: Snapshot, view: View) -> list[Content]:
             for warning in node.verdict.warnings
         ]
     if node.reason:
-        lines.append(Content.assemble(("decided: ", "$text-muted"), node.reason))
+        lines.append(Content.assemble(("decided: ", "$quiet"), node.reason))
     return [*lines, *_log(node)]
 
 
@@ -45,11 +46,14 @@ def gate_line(node: Node, snapshot: Snapshot, signs: Glyphs) -> Content:
     for gate in Gate:
         result = by_gate.get(gate)
         if result is not None:
-            parts += [_finished(result, signs), "  "]
+            parts += [_finished(result, signs), " "]
         elif node.gate == gate:
-            parts += [(f"{signs.running} {gate.value}{_count(snapshot)}", "bold $state-running"), "  "]
+            parts += [
+                (f"{signs.running} {gate.value}{_count(snapshot)}", "bold $state-running"),
+                " ",
+            ]
         elif node.verdict is None and gate is not Gate.INTEGRITY:
-            parts += [(f"{signs.proposed} {gate.value}", "$text-muted"), "  "]
+            parts += [(f"{signs.proposed} {gate.value}", "$quiet"), " "]
     return Content.assemble(*parts)
 
 
@@ -61,7 +65,7 @@ def _finished(result: GateResult, signs: Glyphs) -> tuple[str, str]:
     counted = case_count(result.evidence)
     if counted:
         words += f" {counted}"
-    if result.seconds >= 0.05:
+    elif result.seconds >= WORTH_SAYING_S:
         words += f" {result.seconds:.1f} s"
     return f"{glyph} {words}", style
 
@@ -75,37 +79,40 @@ def _count(snapshot: Snapshot) -> str:
 
 def case_count(evidence: Mapping[str, object]) -> str:
     """ "41/41" where the gate says how many cases it ran; empty elsewhere."""
-    passed, total = evidence.get("cases_passed"), evidence.get("cases")
-    if not isinstance(total, int):
-        return ""
-    return f"{passed if isinstance(passed, int) else total}/{total}"
+    cases = evidence.get("cases")
+    return cases if isinstance(cases, str) else ""
 
 
 def fact_text(node: Node, signs: Glyphs) -> str:
-    """Registers, shared memory, spills and error against the reference, as far as known."""
-    compiled = node.evidence(Gate.COMPILE)
-    values = node.evidence(Gate.VALUES)
-    facts = [
-        _fact("registers", compiled.get("registers")),
-        _fact("shared", compiled.get("shared_bytes"), bytes_text),
-        _fact("spills", compiled.get("spills")),
-        _error(values),
-    ]
+    """Registers, shared memory and spills of the largest kernel, and the error; as far as known."""
+    kernels = node.evidence(Gate.COMPILE).get("kernels")
+    launches = (
+        [kernel for kernel in kernels if isinstance(kernel, dict)]
+        if isinstance(kernels, list)
+        else []
+    )
+    facts = [f"{len(launches)} kernels" if len(launches) > 1 else ""]
+    for key, name in (
+        ("registers", "registers"),
+        ("shared_bytes", "shared"),
+        ("spill_bytes", "spills"),
+    ):
+        numbers = [kernel[key] for kernel in launches if isinstance(kernel.get(key), int)]
+        if numbers:
+            most = max(numbers)
+            facts.append(f"{name} {bytes_text(most) if key == 'shared_bytes' else most}")
+    facts.append(_error(node.evidence(Gate.VALUES)))
     return f" {signs.dot} ".join(fact for fact in facts if fact)
 
 
-def _fact(name: str, value: object, write: object = None) -> str:
-    if not isinstance(value, int | float):
-        return ""
-    return f"{name} {write(value) if callable(write) else value}"
-
-
 def _error(values: Mapping[str, object]) -> str:
-    ratio = values.get("error_ratio")
-    if isinstance(ratio, int | float):
-        return f"error {ratio:.2g}x the reference's"
-    error = values.get("error")
-    return f"error {error:.2g}" if isinstance(error, int | float) else ""
+    share = values.get("worst_share_of_bound")
+    if isinstance(share, int | float):
+        return f"error {percent_text(share)} of the bound"
+    error, own = values.get("error"), values.get("reference_error")
+    if isinstance(error, int | float) and isinstance(own, int | float):
+        return f"error {error:.2g}, the reference's own {own:.2g}"
+    return ""
 
 
 def _verdict_line(node: Node, signs: Glyphs) -> Content:
@@ -120,6 +127,6 @@ def _log(node: Node) -> list[Content]:
         return []
     tail = failed.log.splitlines()[-LOG_LINES:]
     return [
-        Content.styled(f"output of {failed.gate.value}:", "$text-muted"),
-        *(Content.styled(line, "$text-muted") for line in tail),
+        Content.styled(f"output of {failed.gate.value}:", "$quiet"),
+        *(Content.styled(line, "$quiet") for line in tail),
     ]

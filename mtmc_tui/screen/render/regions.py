@@ -69,7 +69,7 @@ def region_line(row: RegionRow, width: int, signs: Glyphs) -> Content:
         f"{clip(row.label, room, signs):<{room}}",
         share,
         (f" {peak}", _peak_style(cost.of_peak)),
-        (f" {more}", "$text-muted"),
+        (f" {more}", "$quiet"),
     )
 
 

@@ -12,13 +12,15 @@ from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.keys import Key
 from mtmc_tui.screen.model import Node, Snapshot
 from mtmc_tui.screen.render.words import (
-    duration_text,
     dtype_text,
+    duration_text,
     interval_text,
     ratio_text,
     spread,
 )
 from mtmc_tui.screen.view import PANES, View
+
+Part = tuple[str, str]
 
 PHASES = {
     "capture": "capturing the operator graph",
@@ -36,7 +38,7 @@ def status_line(snapshot: Snapshot, view: View, width: int) -> Content:
     signs = view.glyphs
     session, task = snapshot.session, snapshot.task
     if session is None:
-        return Content.assemble((" mtmc ", "bold"), ("starting the engine", "$text-muted"))
+        return Content.assemble((" mtmc ", "bold"), ("starting the engine", "$quiet"))
     words: list[tuple[str, str]] = [(Path(session.file).name, "bold")]
     if task is not None:
         shapes = task.shapes[0] + (f" +{len(task.shapes) - 1}" if len(task.shapes) > 1 else "")
@@ -45,15 +47,25 @@ def status_line(snapshot: Snapshot, view: View, width: int) -> Content:
         words.append((f"{name}{shapes} {dtypes}", ""))
         words.append(_device(snapshot, signs))
     else:
-        words.append((f"for {session.target}", "$text-muted"))
+        words.append((f"for {session.target}", "$quiet"))
     planner = session.planner.removeprefix("llama:").rsplit("/", 1)[-1]
-    words += [(f"planner {planner}", "$text-muted"), (f"coder {session.coder}", "$text-muted")]
+    words += [(f"planner {planner}", "$quiet"), (f"coder {session.coder}", "$quiet")]
     right = Content.assemble(_watching(snapshot, view), " ")
-    gap = "   " if sum(len(text) + 3 for text, _ in words) < width - len(right) else "  "
-    parts: list[str | tuple[str, str]] = [" "]
-    for text, style in words:
-        parts += [(text, style), gap]
-    return spread(Content.assemble(*parts), right, width)
+    room = width - right.cell_length - 1
+    gap = "   " if sum(len(text) + 3 for text, _ in words) < room else "  "
+    return spread(
+        fitted([(" ", ""), *((text + gap, style) for text, style in words)], room), right, width
+    )
+
+
+def fitted(parts: list[Part], width: int) -> Content:
+    """The first parts that fit in `width` cells: what is last goes first. One is always there."""
+    line = Content("")
+    for text, style in parts:
+        if line.cell_length + len(text.rstrip()) > width and line.plain.strip():
+            break
+        line += Content.styled(text, style)
+    return line
 
 
 def _device(snapshot: Snapshot, signs: Glyphs) -> tuple[str, str]:
@@ -76,7 +88,7 @@ def _watching(snapshot: Snapshot, view: View) -> tuple[str, str]:
         return f"{signs.kept} finished", "$state-approved"
     if view.watching:
         return f"{signs.original} watching", "$state-approved"
-    return f"{signs.open} not watching", "$text-muted"
+    return f"{signs.open} not watching", "$quiet"
 
 
 def tab_strip(view: View) -> Content:
@@ -84,60 +96,62 @@ def tab_strip(view: View) -> Content:
     parts: list[str | tuple[str, str]] = []
     for number, name in enumerate(PANES, 1):
         here = number == view.pane
-        style = "bold reverse" if here else "$text-muted"
+        style = "bold reverse" if here else "$quiet"
         parts += [(f" {number} {name} ", f"{style} @click=screen.pane({number})"), " "]
     return Content.assemble(*parts)
 
 
-def activity_line(snapshot: Snapshot, view: View, now: float) -> Content:
+def activity_line(snapshot: Snapshot, view: View, width: int, now: float) -> Content:
     """The question that waits; else what the engine does now, how long, and what is left."""
     if snapshot.question is not None:
-        return _question(snapshot, view)
+        return fitted(_question(snapshot, view), width)
     if snapshot.failure is not None:
         return _said(view.glyphs.failed, snapshot.failure.text, "$state-failed")
     if snapshot.stale is not None:
         text = "the file changed on disk: u replays the approved plan on the new source"
         return _said(view.glyphs.warning, text, "$state-slower")
     if snapshot.finished is not None:
-        return _answer(snapshot, view.glyphs)
+        return fitted(_answer(snapshot, view.glyphs), width)
     if snapshot.phase is None:
-        return _said(view.glyphs.running, "starting the engine", "$text-muted")
-    return _phase(snapshot, view.glyphs, now)
+        return _said(view.glyphs.running, "starting the engine", "$quiet")
+    return fitted(_phase(snapshot, view.glyphs, now), width)
 
 
 def question_text(snapshot: Snapshot) -> str:
     """The question that waits, as the terminal's title has it; empty where none does."""
     question = snapshot.question
-    return f"keep “{question.action.phrase}”?" if question else ""
+    if question is None:
+        return ""
+    return "stop here?" if snapshot.stopping else f"keep {question.action.phrase}?"
 
 
-def _question(snapshot: Snapshot, view: View) -> Content:
+def _question(snapshot: Snapshot, view: View) -> list[Part]:
     question = snapshot.question
     assert question is not None
     node = snapshot.nodes.get(question.node)
-    parts: list[str | tuple[str, str]] = [
+    parts: list[Part] = [
         (f" {view.glyphs.ask} ", "bold reverse $state-proposed"),
-        " ",
-        (f"keep {question.action.phrase}?", "bold"),
-        "  ",
+        (f" {question_text(snapshot)}", "bold"),
     ]
-    if node is not None:
-        parts += [verdict_words(node, view.glyphs), "  "]
-    suggestion = f"suggested: {question.choices[0]}" if question.choices else ""
+    if node is not None and not snapshot.stopping:
+        words, style = verdict_words(node, view.glyphs)
+        parts.append((f"  {words}", style))
     if question.suggestion_reason:
-        suggestion += f" ({question.suggestion_reason})"
-    return Content.assemble(*parts, (suggestion, "$text-muted"))
+        parts.append((f"  {question.suggestion_reason}", "$quiet"))
+    if question.choices:
+        parts.append((f"  suggested: {question.choices[0]}", "$quiet"))
+    return parts
 
 
 def verdict_words(node: Node, signs: Glyphs) -> tuple[str, str]:
     """The verdict in a few words with its style: "FASTER 1.55x [1.52, 1.58] than previous"."""
     verdict = node.verdict
     if verdict is None:
-        return "no verdict yet", "$text-muted"
+        return "no verdict yet", "$quiet"
     if verdict.verdict not in PROVEN:
         return f"{signs.failed} {verdict.verdict}", "$state-failed"
     style = {Class.FASTER: "$state-faster", Class.SLOWER: "$state-slower"}
-    text = f"values proven {signs.dot} {verdict.verdict}"
+    text = f"{signs.kept} {verdict.verdict}"
     if verdict.measurement is not None:
         ratio = compared(verdict.measurement.against)
         if ratio is not None:
@@ -154,28 +168,29 @@ def compared(against: dict[str, Ratio]) -> tuple[str, Ratio] | None:
     return None
 
 
-def _phase(snapshot: Snapshot, signs: Glyphs, now: float) -> Content:
+def _phase(snapshot: Snapshot, signs: Glyphs, now: float) -> list[Part]:
     phase = snapshot.phase
     assert phase is not None
     elapsed = now - snapshot.phase_at
-    text = PHASES.get(phase.phase, phase.phase)
-    parts: list[str | tuple[str, str]] = [
-        (f" {signs.running} ", "$state-running"),
-        (text, "bold"),
-    ]
     subject = _subject(snapshot)
-    detail = " ".join(part for part in (subject, phase.detail) if part)
-    if detail:
-        parts.append(f"  {detail}")
-    if phase.total and phase.done is not None:
-        parts.append(f"  {counted_bar(phase.done, phase.total, signs)}")
-    parts.append((f"  {duration_text(elapsed)}", "$text-muted"))
-    if phase.budget_s is not None:
-        left = duration_text(phase.budget_s - elapsed)
-        parts.append((f" {signs.dot} {left} left of the budget", "$text-muted"))
+    detail = phase.detail if phase.detail != subject else ""
+    parts: list[Part] = [
+        (f" {signs.running} ", "$state-running"),
+        (PHASES.get(phase.phase, phase.phase), "bold"),
+        (f"  {duration_text(elapsed)}", "$quiet"),
+    ]
+    if subject:
+        parts.append((f"  {subject}", ""))
     if snapshot.paused:
         parts.append(("  pauses after this step", "$state-slower"))
-    return Content.assemble(*parts)
+    if detail:
+        parts.append((f"  {detail}", "$quiet"))
+    if phase.total and phase.done is not None:
+        parts.append((f"  {counted_bar(phase.done, phase.total, signs)}", ""))
+    if phase.budget_s is not None:
+        left = duration_text(phase.budget_s - elapsed)
+        parts.append((f"  {left} left of the budget", "$quiet"))
+    return parts
 
 
 def _subject(snapshot: Snapshot) -> str:
@@ -192,28 +207,23 @@ def counted_bar(done: int, total: int, signs: Glyphs, width: int = 16) -> str:
     return f"{signs.bar * filled}{signs.estimated_bar * (width - filled)} {done}/{total}"
 
 
-def _answer(snapshot: Snapshot, signs: Glyphs) -> Content:
+def _answer(snapshot: Snapshot, signs: Glyphs) -> list[Part]:
     finished = snapshot.finished
     assert finished is not None
     best = finished.best
+    parts: list[Part] = [(f" {signs.kept} ", "$state-approved"), ("finished", "bold")]
     if best.is_original:
-        text = "no step helped: the answer is the original"
+        parts.append(("  no step helped: the answer is the original", ""))
     else:
         kind = best.time_kind or "measured"
         ratio = ratio_text(best.ratio_to_original or 1.0, signs, kind)
-        text = f"best {ratio} {'measured' if kind == 'measured' else 'ESTIMATED'}: " + (
-            ", ".join(best.actions) or best.node
-        )
-    parts: list[str | tuple[str, str]] = [
-        (f" {signs.kept} ", "$state-approved"),
-        ("finished", "bold"),
-        f" (stopped by {finished.stopped_by})  ",
-        text,
-    ]
-    if finished.export or snapshot.exported:
-        folder = finished.export or (snapshot.exported.folder if snapshot.exported else "")
-        parts.append((f"  exported to {folder}", "$text-muted"))
-    return Content.assemble(*parts)
+        word = "measured" if kind == "measured" else "ESTIMATED"
+        parts.append((f"  {ratio} {word}: {', '.join(best.actions) or best.node}", ""))
+    folder = finished.export or (snapshot.exported.folder if snapshot.exported else "")
+    if folder:
+        parts.append((f"  exported to {folder}", "$quiet"))
+    parts.append((f"  stopped by {finished.stopped_by}", "$quiet"))
+    return parts
 
 
 def _said(glyph: str, text: str, style: str) -> Content:

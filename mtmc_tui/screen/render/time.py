@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from mtmc_engine.core.measurement import Measurement, Ratio, TimeKind
+from mtmc_engine.core.measurement import Measurement, TimeKind
 from mtmc_tui.screen.glyphs import Glyphs
-from mtmc_tui.screen.model import Node, Snapshot
+from mtmc_tui.screen.model import ORIGINAL, Node, Snapshot
 from mtmc_tui.screen.render.words import clip, interval_text, percent_text, ratio_text, time_text
 from mtmc_tui.screen.view import View, shown_node
 
 BASELINES = ("eager", "torch.compile", "original", "previous")
 NAME_WIDTH = 14
 TIME_WIDTH = 11
-NOTE_WIDTH = 21
+NOTE_WIDTH = 18
 
 
 @dataclass(frozen=True)
@@ -33,29 +33,30 @@ class Bar:
     style: str
 
 
-def bars(snapshot: Snapshot, node: Node, signs: Glyphs) -> list[Bar]:
+def bars(snapshot: Snapshot, node: Node, signs: Glyphs, name: str = "this program") -> list[Bar]:
     """Baselines, the best so far, the shown program, the floor. Empty where it is not timed."""
     measurement = node.measurement
     if measurement is None:
         return []
     kind = measurement.kind
+    names = [rival for rival in BASELINES if rival != "previous" or node.parent != ORIGINAL]
     rows = [
-        Bar(name, time_us, kind, _against(measurement.against.get(name), signs, kind), "$time-baseline")
-        for name in BASELINES
-        if (time_us := baseline_us(measurement, name)) is not None
+        Bar(rival, time_us, kind, _against(measurement, rival, signs), "$primary")
+        for rival in names
+        if (time_us := baseline_us(measurement, rival)) is not None
     ]
     best = snapshot.best
-    if best is not None and best.node != node.id and best.node in snapshot.nodes:
-        note = f"{ratio_text(best.ratio, signs, best.time_kind)} of original"
+    if best is not None and best.node not in (node.id, node.parent):
+        note = f"{ratio_text(best.ratio, signs, best.time_kind)} original"
         rows.append(Bar("best so far", best.time_us, best.time_kind, note, "$state-approved"))
-    own = "this program" if node.parent else "original"
+    own = name if node.parent else "original"
     if node.parent is not None or not any(row.name == "original" for row in rows):
         is_best = best is not None and best.node == node.id
         note = "best so far" if is_best and node.parent else ""
         rows.append(Bar(own, measurement.time_us, kind, note, _own_style(measurement)))
     reached = measurement.floor_us / measurement.time_us if measurement.time_us else 0.0
     note = f"{percent_text(reached)} reached" if measurement.floor_us else ""
-    rows.append(Bar("floor", measurement.floor_us, "estimated", note, "$text-muted"))
+    rows.append(Bar("floor", measurement.floor_us, "estimated", note, "$quiet"))
     return rows
 
 
@@ -73,10 +74,13 @@ def time_lines(snapshot: Snapshot, view: View, width: int) -> list[Content]:
     signs = view.glyphs
     node = shown_node(snapshot, view)
     if node is None:
-        return [Content.styled("no program yet", "$text-muted")]
+        return [Content.styled("no program yet", "$quiet")]
     rows = bars(snapshot, node, signs)
     if not rows:
-        return [Content.styled(_untimed(node), "$text-muted"), *_ancestor(snapshot, view, node, width)]
+        return [
+            Content.styled(_untimed(node), "$quiet"),
+            *_ancestor(snapshot, view, node, width),
+        ]
     return draw(rows, width, signs)
 
 
@@ -120,8 +124,9 @@ def bar_text(fraction: float, room: int, signs: Glyphs, kind: TimeKind) -> str:
     return signs.bar * whole + (signs.bar_parts[part - 1] if part else "")
 
 
-def _against(ratio: Ratio | None, signs: Glyphs, kind: TimeKind) -> str:
-    return interval_text(ratio, signs, kind) if ratio else ""
+def _against(measurement: Measurement, rival: str, signs: Glyphs) -> str:
+    ratio = measurement.against.get(rival)
+    return interval_text(ratio, signs, measurement.kind) if ratio else ""
 
 
 def _own_style(measurement: Measurement) -> str:
@@ -136,7 +141,7 @@ def _untimed(node: Node) -> str:
         return f"not timed: {node.verdict.verdict}"
     if node.verdict is not None:
         return "not timed"
-    return "not timed yet; the program before it:"
+    return "not timed yet; its parent:"
 
 
 def _ancestor(snapshot: Snapshot, view: View, node: Node, width: int) -> list[Content]:
@@ -145,4 +150,4 @@ def _ancestor(snapshot: Snapshot, view: View, node: Node, width: int) -> list[Co
     parent = snapshot.nodes.get(node.parent or "")
     if parent is None or parent.measurement is None:
         return []
-    return draw(bars(snapshot, parent, view.glyphs), width, view.glyphs)
+    return draw(bars(snapshot, parent, view.glyphs, "parent"), width, view.glyphs)

@@ -37,9 +37,9 @@ def ratio_text(value: float, glyphs: Glyphs, kind: TimeKind = "measured") -> str
 
 
 def interval_text(ratio: Ratio, glyphs: Glyphs, kind: TimeKind) -> str:
-    """ "1.18x [1.16, 1.20]"; an estimate has no interval and says what it is."""
+    """ "1.18x [1.16, 1.20]"; an estimate has no interval, it says "est." instead."""
     if kind == "estimated":
-        return f"{ratio_text(ratio.value, glyphs, kind)} estimated"
+        return f"{ratio_text(ratio.value, glyphs, kind)} est."
     return f"{ratio_text(ratio.value, glyphs)} [{ratio.low:.2f}, {ratio.high:.2f}]"
 
 

@@ -1,0 +1,71 @@
+"""Gate integrity: the candidate did what it was asked and nothing beside."""
+
+from __future__ import annotations
+
+from mtmc_engine.core.verdict import Class
+from mtmc_engine.proof.gates.proof import Outcome, Proof
+
+
+def check_integrity(proof: Proof) -> Outcome:
+    """Inputs untouched, outputs not aliased, own kernels ran, global state as before."""
+    for change in proof.ran.state_changes:
+        proof.warn(f"it changes global state: {change}")
+    mutated = _mutated(proof)
+    if mutated:
+        return mutated
+    aliased = _aliased(proof)
+    if aliased:
+        return aliased
+    return _own_kernels(proof)
+
+
+def _mutated(proof: Proof) -> Outcome | None:
+    """Inputs that changed though neither the reference changes them nor the task allows it."""
+    if proof.subject.task.policy.inplace:
+        return None
+    cases = proof.counted()
+    for call in proof.ran.calls:
+        truth = proof.truths.cases[call.case]
+        allowed = {f.path for f in truth.outputs if f.kind == "input"}
+        bad = [i for i in call.mutated if f"input {i}" not in allowed]
+        if bad:
+            name = cases[call.case].name
+            names = proof.subject.task.arguments
+            which = ", ".join(names[i] if i < len(names) else f"input {i}" for i in bad)
+            sentence = f"it writes to its input {which} ({name})"
+            return Outcome(Class.MUTATED_INPUT, sentence, {"case": name, "inputs": bad})
+    return None
+
+
+def _aliased(proof: Proof) -> Outcome | None:
+    """Outputs in an input's storage, where the reference's are not."""
+    if proof.subject.task.policy.inplace:
+        return None
+    cases = proof.counted()
+    for call in proof.ran.calls:
+        allowed = proof.truths.cases[call.case].aliased
+        bad = [path for path in call.aliased if path not in allowed]
+        if bad:
+            name = cases[call.case].name
+            which = f"output {bad[0]}" if bad[0] else "its output"
+            sentence = f"{which} shares memory with an input ({name})"
+            return Outcome(Class.ALIASED, sentence, {"case": name, "outputs": bad})
+    return None
+
+
+def _own_kernels(proof: Proof) -> Outcome:
+    """Whether its kernels ran; where they never did, a library call did the work."""
+    ran = proof.ran.launched
+    evidence = {"launched": ran, "state_changes": list(proof.ran.state_changes)}
+    policy = proof.subject.task.policy.library
+    if ran:
+        return Outcome(None, "inputs untouched, own memory, own kernels ran", evidence)
+    kernels = ", ".join(proof.outline.kernels)
+    if kernels:
+        sentence = f"its kernels ({kernels}) never ran: a library call did the work"
+    else:
+        sentence = "it has no kernel of its own: library calls do the work"
+    if policy != "allow":
+        return Outcome(Class.NOT_OWN_KERNEL, sentence, evidence)
+    proof.warn(f"NOT_OWN_KERNEL: {sentence}")
+    return Outcome(None, sentence, evidence)

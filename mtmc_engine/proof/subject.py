@@ -1,0 +1,72 @@
+"""What is judged, and within which bounds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mtmc_engine.core.program import Schedule
+from mtmc_engine.core.task import Task
+from mtmc_engine.proof.wire import Build
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Wall-clock seconds by stage, and MiB that a child may have resident.
+
+    compile_s: import and ahead-of-time compilation. reference_s: the reference over all cases.
+    values_s: the candidate over all cases. timing_s: all timing of one candidate.
+    """
+
+    compile_s: float = 180
+    reference_s: float = 120
+    values_s: float = 120
+    timing_s: float = 300
+    memory_mb: int = 8192
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A candidate for a task.
+
+    source: the candidate's module. name: the node it belongs to, or a file's stem.
+    baselines: other contestants of the timing by name, such as {"previous": source}.
+    schedule: what `source` was rendered from, for estimates; None for foreign code.
+    folder: scratch space; truths are kept there for further candidates of the same task.
+    beside: folder that helper modules of the candidate are imported from, "" for none.
+    timed: whether to time it where a GPU is present.
+    """
+
+    task: Task
+    source: str
+    name: str
+    folder: str
+    baselines: Mapping[str, str] = field(default_factory=dict)
+    schedule: Schedule | None = None
+    baseline_schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    seed: int = 0
+    beside: str = ""
+    timed: bool = True
+    bounds: Bounds = Bounds()
+
+    @property
+    def digest(self) -> str:
+        """First 12 hexadecimal digits of the source's SHA-256."""
+        return hashlib.sha256(self.source.encode()).hexdigest()[:12]
+
+    @property
+    def device(self) -> str:
+        """Where values are computed: torch's name of the device."""
+        return "cuda" if self.task.device.present else "cpu"
+
+    @property
+    def own_folder(self) -> Path:
+        """The candidate's private folder."""
+        return Path(self.folder) / f"candidate-{self.digest}"
+
+    def build(self, device: str, randomise: bool = True) -> Build:
+        """How the operator itself is built, at declared sizes."""
+        task = self.task
+        return Build(task.file, task.entry, task.policy, self.seed, device, randomise=randomise)

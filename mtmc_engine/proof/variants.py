@@ -1,0 +1,272 @@
+"""The cases of a proof: shapes, layouts and distributions that a candidate is called with."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from mtmc_engine.core.graph import Graph, TensorSpec
+from mtmc_engine.core.task import Task, Twin
+from mtmc_engine.proof.wire import Case, Distribution, Launch, Layout
+
+Sizes = dict[str, int]
+
+_DISTRIBUTIONS: tuple[Distribution, ...] = (
+    "own",
+    "times 3",
+    "times 0.01",
+    "negated",
+    "large offset",
+    "constant rows",
+)
+_SYMBOL = re.compile(r"\bs\d+\b")
+# Sizes that stand in for large ones where the interpreter runs: uneven, so that masks matter.
+_SMALL_LAST = 67
+_SMALL_OTHERS = (19, 7, 5, 3)
+_PRIMES = (17, 31, 13, 11, 23, 7)
+_MOST_BLOCKS = 4
+_SMALL_ELEMENTS = 1 << 18
+# Declared shapes run in the interpreter up to this many programs and elements.
+_INTERPRETED_PROGRAMS = 192
+_INTERPRETED_ELEMENTS = 1 << 22
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cases of a proof. twin: built small where that is set.
+
+    scope: in words, what the values were proven on. largest: most elements of one input.
+    """
+
+    cases: tuple[Case, ...]
+    twin: Twin | None
+    scope: str
+    largest: int
+
+
+def plan_cases(task: Task, launches: tuple[Launch, ...], seed: int) -> Plan:
+    """The cases for a task, whose kernels were launched so at the declared shapes.
+
+    On a GPU: every declared input set, then small shapes. Without: small shapes, or the twin's,
+    and the declared ones too where the interpreter can run them.
+    """
+    twin = None if task.device.present else task.twin
+    specs = twin.tensors if twin else task.inputs[0].tensors
+    space = _Space(specs, _dims(twin.graph if twin else task.graph, specs))
+    writer = _Writer(specs, seed)
+    declared = [one.tensors for one in task.inputs]
+    small = space.small()
+    runs_declared = task.device.present or (twin is None and _interpretable(declared, launches))
+    if runs_declared:
+        for tensors in declared:
+            _add_declared(writer, tensors, task.device.present)
+    if space.symbols or not runs_declared:
+        _add_small(writer, space, small, _blocks(launches))
+    largest = max(math.prod(shape) for case in writer.cases for shape in case.shapes or ((),))
+    return Plan(tuple(writer.cases), twin, _scope(task, twin, runs_declared), largest)
+
+
+def _scope(task: Task, twin: Twin | None, runs_declared: bool) -> str:
+    if runs_declared:
+        return "the declared shapes and small ones" if task.vary else "the declared shapes"
+    if twin is not None:
+        return "a shrunk twin of the operator"
+    return "small shapes, not the declared ones"
+
+
+def _add_declared(writer: _Writer, tensors: tuple[TensorSpec, ...], present: bool) -> None:
+    shapes = tuple(spec.shape for spec in tensors)
+    kinds: Iterable[Distribution] = _DISTRIBUTIONS[:2] if present else _DISTRIBUTIONS[:1]
+    for distribution in kinds:
+        own = distribution == "own"
+        writer.add(shapes, "contiguous", distribution, own=own, repeat=own)
+    if present:
+        writer.next_group()
+        writer.add(shapes, "sliced", "own")
+    writer.next_group()
+
+
+def _add_small(writer: _Writer, space: _Space, small: Sizes, blocks: tuple[int, ...]) -> None:
+    base = space.shapes(small)
+    writer.add(base, "contiguous", "own", own=True, repeat=True)
+    if writer.has_floats:
+        for distribution in _DISTRIBUTIONS[1:]:
+            writer.add(base, "contiguous", distribution)
+    writer.add(base, "contiguous", "own", reseed=True)
+    writer.next_group()
+    for sizes in space.boundaries(small, blocks):
+        writer.add(space.shapes(sizes), "contiguous", "own", optional=True)
+        writer.next_group()
+    for layout in _layouts(base):
+        writer.add(base, layout, "own")
+        writer.next_group()
+    for symbol in space.symbols:
+        empty = space.shapes({**small, symbol: 0})
+        writer.add(empty, "contiguous", "own", advisory=True)
+        writer.next_group()
+
+
+@dataclass
+class _Writer:
+    """Numbers and names cases; a shape, layout and distribution is taken once."""
+
+    specs: tuple[TensorSpec, ...]
+    seed: int
+    cases: list[Case] = field(default_factory=list)
+    _group: int = 0
+
+    @property
+    def has_floats(self) -> bool:
+        return any("float" in spec.dtype for spec in self.specs)
+
+    def next_group(self) -> None:
+        self._group += 1
+
+    def add(
+        self,
+        shapes: tuple[tuple[int, ...], ...],
+        layout: Layout,
+        distribution: Distribution,
+        **flags: bool,
+    ) -> None:
+        """Adds a case, once. flags: those of Case, and `reseed` for other contents."""
+        reseed = flags.pop("reseed", False)
+        name = _name(shapes, layout, distribution) + (", other contents" if reseed else "")
+        if any(case.name == name for case in self.cases):
+            return
+        self.cases.append(
+            Case(
+                name,
+                shapes,
+                tuple(spec.dtype for spec in self.specs),
+                layout,
+                distribution,
+                self.seed + (1000 if reseed else self._group),
+                self._group,
+                **flags,
+            )
+        )
+
+
+def _name(shapes: tuple[tuple[int, ...], ...], layout: Layout, distribution: Distribution) -> str:
+    sizes = " and ".join("x".join(map(str, shape)) or "scalar" for shape in shapes)
+    parts = [sizes or "no tensors"]
+    parts += [layout] if layout != "contiguous" else []
+    parts += [distribution] if distribution != "own" else []
+    return ", ".join(parts)
+
+
+class _Space:
+    """Shapes of the call's tensors as functions of the dimensions that vary together."""
+
+    def __init__(self, specs: tuple[TensorSpec, ...], dims: tuple[tuple[str, ...], ...]) -> None:
+        self.dims = dims
+        found = (symbol for row in dims for text in row for symbol in _SYMBOL.findall(text))
+        self.symbols: tuple[str, ...] = tuple(dict.fromkeys(found))
+        self.declared = {symbol: self._solve(symbol, specs) for symbol in self.symbols}
+        self.last = {s for row in dims if row for s in _SYMBOL.findall(row[-1])}
+
+    def _solve(self, symbol: str, specs: tuple[TensorSpec, ...]) -> int:
+        """The symbol's declared size; 1 where no expression of it alone tells."""
+        for row, spec in zip(self.dims, specs, strict=True):
+            for text, size in zip(row, spec.shape, strict=True):
+                if text == symbol:
+                    return size
+        for row, spec in zip(self.dims, specs, strict=True):
+            for text, size in zip(row, spec.shape, strict=True):
+                if set(_SYMBOL.findall(text)) == {symbol}:
+                    tries = (n for n in range(size + 1) if evaluate(text, {symbol: n}) == size)
+                    return next(tries, 1)
+        return 1
+
+    def shapes(self, sizes: Sizes) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(evaluate(text, sizes) for text in row) for row in self.dims)
+
+    def elements(self, sizes: Sizes) -> int:
+        return sum(math.prod(shape) for shape in self.shapes(sizes))
+
+    def small(self) -> Sizes:
+        """Small uneven sizes; the declared ones where they are smaller."""
+        others = iter(_SMALL_OTHERS)
+        sizes = {
+            symbol: min(
+                self.declared[symbol],
+                _SMALL_LAST if symbol in self.last else next(others, 2),
+            )
+            for symbol in self.symbols
+        }
+        for symbol in sorted(self.symbols, key=lambda s: -sizes[s]):
+            while self.elements(sizes) > _SMALL_ELEMENTS and sizes[symbol] > 2:
+                sizes[symbol] = max(2, sizes[symbol] // 2)
+        return sizes
+
+    def boundaries(self, small: Sizes, blocks: tuple[int, ...]) -> Iterator[Sizes]:
+        """Sizes around 1 and around each block, one dimension at a time, and all prime."""
+        if not self.symbols:
+            return
+        yield dict(zip(self.symbols, _cycle(_PRIMES, len(self.symbols)), strict=True))
+        yield dict.fromkeys(self.symbols, 1)
+        for symbol in self.symbols:
+            around = [1, 2, *(b + d for b in blocks for d in (-1, 0, 1))]
+            for size in dict.fromkeys(n for n in around if n > 0):
+                sizes = {**small, symbol: size}
+                if self.elements(sizes) > _SMALL_ELEMENTS:
+                    sizes = {name: min(n, 3) for name, n in small.items()} | {symbol: size}
+                if self.elements(sizes) <= 2 * _SMALL_ELEMENTS:
+                    yield sizes
+
+
+def _cycle(values: tuple[int, ...], count: int) -> list[int]:
+    return [values[i % len(values)] for i in range(count)]
+
+
+def _dims(graph: Graph, specs: tuple[TensorSpec, ...]) -> tuple[tuple[str, ...], ...]:
+    """Size expressions of the call's tensors; plain numbers where the graph does not tell."""
+    inputs = [value.spec for value in graph.inputs if value.kind == "input"]
+    if len(inputs) == len(specs) and all(
+        len(known.dims) == len(spec.shape) for known, spec in zip(inputs, specs, strict=True)
+    ):
+        return tuple(known.dims for known in inputs)
+    return tuple(tuple(str(size) for size in spec.shape) for spec in specs)
+
+
+def evaluate(expression: str, sizes: Sizes) -> int:
+    """The value of a `dims` expression such as "s0*128" at given sizes."""
+    if expression.isdigit():
+        return int(expression)
+    return int(eval(expression, {"__builtins__": {"max": max, "min": min}}, dict(sizes)))
+
+
+def _blocks(launches: tuple[Launch, ...]) -> tuple[int, ...]:
+    """Block sizes among the kernels' compile-time constants, the largest first."""
+    values = {
+        value
+        for launch in launches
+        for value in launch.constants.values()
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 4
+    }
+    return tuple(sorted(values, reverse=True)[:_MOST_BLOCKS]) or (128, 32)
+
+
+def _interpretable(declared: list[tuple[TensorSpec, ...]], launches: tuple[Launch, ...]) -> bool:
+    """Whether the declared shapes are within what the interpreter does in a second or so."""
+    elements = max(sum(spec.numel for spec in tensors) for tensors in declared)
+    programs = sum(math.prod(launch.grid) for launch in launches)
+    return elements <= _INTERPRETED_ELEMENTS and programs <= _INTERPRETED_PROGRAMS
+
+
+def _layouts(shapes: tuple[tuple[int, ...], ...]) -> Iterator[Layout]:
+    """Layouts that change where at least one element lies."""
+    rank = max((len(shape) for shape in shapes), default=0)
+    if rank >= 2:
+        yield "transposed"
+    if rank >= 3:
+        yield "swapped"
+    if rank >= 1:
+        yield "sliced"
+    if sum(len(shape) >= 2 for shape in shapes) >= 2 and len(shapes[0]) >= 2:
+        yield "mixed"
+    if rank >= 2:
+        yield "expanded"

@@ -1,0 +1,92 @@
+"""One templated group as kernel and launcher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mtmc_engine.core.graph import Graph
+from mtmc_engine.core.program import Templated
+from mtmc_engine.schedule.labels import label_of
+from mtmc_engine.schedule.render.names import RESERVED, Names, identifier, tensor_names
+from mtmc_engine.schedule.render.pointwise import render_pointwise
+from mtmc_engine.schedule.render.rows import render_rows
+from mtmc_engine.schedule.render.unit import GroupText, Unit
+from mtmc_engine.schedule.templates.space import space_of
+from mtmc_engine.schedule.templates.trace import trace
+
+_TEMPLATES = {"pointwise": render_pointwise, "rows": render_rows}
+
+# Names that kernels use for indices, masks and sizes.
+_KERNEL_NAMES = [
+    "row",
+    "rows",
+    "cols",
+    "mask",
+    "row_mask",
+    "col_mask",
+    "offsets",
+    "n_rows",
+    "n_cols",
+    "n_elements",
+    "outer",
+    "inner",
+    "reduced",
+    "n_outer",
+    "n_inner",
+    "n_reduced",
+    "inner_mask",
+    "reduced_mask",
+    "inner_blocks",
+    "col_blocks",
+    "row_block",
+    "col_block",
+    "grid",
+    "tanh",
+    "log1p",
+    "expm1",
+]
+
+
+def render_group(
+    graph: Graph, nodes: Sequence[str], form: Templated, taken: Iterable[str] = ()
+) -> GroupText:
+    """Kernel and launcher of one group.
+
+    taken: names of the module that the launcher must not have.
+    Raises Unsupported where the template does not fit the group.
+    """
+    program = trace(graph, nodes)
+    label = label_of(graph, nodes)
+    launcher = launcher_name(label, set(taken))
+    names = Names([*_KERNEL_NAMES, launcher])
+    unit = Unit(
+        launcher,
+        summary(label, form),
+        program,
+        space_of(program),
+        tensor_names(graph, program.loads, names),
+        names,
+    )
+    return _TEMPLATES[form.template](unit, form.params)
+
+
+def launcher_name(label: str, taken: set[str]) -> str:
+    """The label as a function's name; a taken one gets a prefix, then a number."""
+    name = identifier(label.replace("…", "more")).lower()
+    if name not in taken | RESERVED and f"{name}_kernel" not in taken:
+        return name
+    return Names(taken | {kernel.removesuffix("_kernel") for kernel in taken}).fresh(
+        f"fused_{name}"
+    )
+
+
+def summary(label: str, form: Templated) -> str:
+    """The launcher's docstring."""
+    words = label.replace("+", ", ")
+    how = {
+        "pointwise": "in one pass over the elements",
+        "rows": "with whole rows in registers",
+        "rows_loop": "in blocks along the row",
+        "matmul": "in the epilogue of a tiled product",
+    }[form.template]
+    return f"{words[0].upper()}{words[1:]} {how}."

@@ -1,0 +1,270 @@
+"""A whole program: imports, kernels, launchers and the entry that calls them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from mtmc_engine.core.graph import Arg, Graph, Node
+from mtmc_engine.core.program import ByHand, Group, Library, Schedule, Templated
+from mtmc_engine.core.task import Task
+from mtmc_engine.schedule.flow import inputs_of, outputs_of
+from mtmc_engine.schedule.labels import label_of
+from mtmc_engine.schedule.render.by_hand import HandWritten, hand_written
+from mtmc_engine.schedule.render.group import render_group
+from mtmc_engine.schedule.render.helpers import HELPERS
+from mtmc_engine.schedule.render.library import library_call, size_expression
+from mtmc_engine.schedule.render.names import Names, identifier
+from mtmc_engine.schedule.render.unit import GroupText, indented
+
+
+def render(task: Task, schedule: Schedule) -> str:
+    """The program's source: a Python module that imports the user's own file and nothing else.
+
+    Groups by hand keep their source as it is; one that holds the entry itself is the module.
+    Raises Unsupported where a templated group does not fit its template.
+    """
+    entry = entry_name(task)
+    for group in schedule.groups:
+        if isinstance(group.form, ByHand) and _defines(group.form.source, entry):
+            return group.form.source
+    texts = _group_texts(task, schedule)
+    writer = _Entry(task, schedule, texts)
+    body = writer.lines()
+    blocks = [_docstring(task, schedule, texts), _imports(task, texts, writer), ""]
+    helpers = sorted({name for text in texts.values() for name in text.helpers})
+    for source in [*(HELPERS[name] for name in helpers), *(t.source for t in texts.values())]:
+        blocks += ["", source.rstrip("\n"), ""]
+    blocks += ["", *body]
+    return "\n".join(blocks).replace("\n\n\n\n", "\n\n\n") + "\n"
+
+
+def entry_name(task: Task) -> str:
+    """What the program defines: ModelNew, or a function of the reference's name."""
+    return "ModelNew" if task.form == "module" else task.entry
+
+
+def _defines(source: str, name: str) -> bool:
+    return any(
+        isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name
+        for node in ast.parse(source).body
+    )
+
+
+def _group_texts(task: Task, schedule: Schedule) -> dict[int, GroupText]:
+    """Rendered text of every group that has a kernel, by its place in the schedule."""
+    taken = {task.entry, entry_name(task), *task.arguments, *HELPERS}
+    texts: dict[int, GroupText] = {}
+    for at, group in enumerate(schedule.groups):
+        if isinstance(group.form, ByHand):
+            texts[at] = _by_hand_text(task.graph, group, hand_written(group.form.source))
+            taken |= hand_written(group.form.source).names
+    for at, group in enumerate(schedule.groups):
+        if isinstance(group.form, Templated):
+            text = render_group(task.graph, group.nodes, group.form, taken)
+            taken |= {text.launcher, f"{text.launcher}_kernel"}
+            texts[at] = text
+    return dict(sorted(texts.items()))
+
+
+def _by_hand_text(graph: Graph, group: Group, written: HandWritten) -> GroupText:
+    """A group by hand is called like a templated one: its inputs in order of first use."""
+    arguments = tuple(name for name in inputs_of(graph, group.nodes) if _is_tensor(graph, name))
+    return GroupText(
+        written.code,
+        written.launcher,
+        arguments,
+        outputs_of(graph, group.nodes),
+        imports=written.imports,
+    )
+
+
+def _is_tensor(graph: Graph, name: str) -> bool:
+    return all(node.name != name or node.out for node in graph.nodes)
+
+
+def _docstring(task: Task, schedule: Schedule, texts: dict[int, GroupText]) -> str:
+    labels = [label_of(task.graph, schedule.groups[at].nodes) for at in texts]
+    if not labels:
+        return f'"""{task.name}: every operator calls the library."""\n'
+    kernels = "one Triton kernel" if len(labels) == 1 else f"{len(labels)} Triton kernels"
+    return f'"""{task.name}: {"; ".join(labels)} in {kernels}."""\n'
+
+
+def _imports(task: Task, texts: dict[int, GroupText], writer: _Entry) -> str:
+    lines = ["import torch"]
+    if texts:
+        lines += ["import triton", "import triton.language as tl"]
+    extra = {line for text in texts.values() for line in text.imports} - set(lines)
+    lines += sorted(extra)
+    if task.form == "module":
+        lines += ["", f"from {task.module} import {task.entry}"]
+    elif writer.calls_reference:
+        lines += ["", f"from {task.module} import {task.entry} as reference_{task.entry}"]
+    return "\n".join(lines)
+
+
+@dataclass
+class _Entry:
+    """Writes ModelNew or the function: one statement per value."""
+
+    task: Task
+    schedule: Schedule
+    texts: dict[int, GroupText]
+    calls_reference: bool = False
+    names: dict[str, str] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        task = self.task
+        body = [*self._guard(), *self._statements()]
+        parameters = [
+            f"{name}={_literal(task.fixed[name])}" if name in task.fixed else name
+            for name in task.arguments
+        ]
+        if task.form == "function":
+            return [f"def {task.entry}({', '.join(parameters)}):", *indented(body)]
+        method = [f"def forward({', '.join(['self', *parameters])}):", *indented(body)]
+        return [
+            f"class ModelNew({task.entry}):",
+            f'    """{task.entry} with {self._what()}."""',
+            "",
+            "    @classmethod",
+            "    def from_reference(cls, model):",
+            '        """A ModelNew that shares the parameters and buffers of `model`."""',
+            "        new = cls.__new__(cls)",
+            "        new.__dict__.update(model.__dict__)",
+            "        return new",
+            "",
+            *indented(method),
+        ]
+
+    def _what(self) -> str:
+        count = len(self.texts)
+        return {0: "the reference's own operators", 1: "one Triton kernel"}.get(
+            count, f"{count} Triton kernels"
+        )
+
+    def _guard(self) -> list[str]:
+        """Other values of fixed arguments go to the reference."""
+        fixed = self.task.fixed
+        if not fixed:
+            return []
+        self.calls_reference = True
+        other = " or ".join(_differs(name, value) for name, value in fixed.items())
+        arguments = ", ".join(self.task.arguments)
+        call = (
+            f"super().forward({arguments})"
+            if self.task.form == "module"
+            else f"reference_{self.task.entry}({arguments})"
+        )
+        return [f"if {other}:", f"    return {call}"]
+
+    def _statements(self) -> list[str]:
+        self._name_values()
+        lines: list[str] = []
+        for at, group in enumerate(self.schedule.groups):
+            if at in self.texts:
+                lines.append(self._launch(self.texts[at]))
+            else:
+                lines += self._library(group)
+        for path, name in self.task.graph.mutations.items():
+            lines.append(f"self.{path}.copy_({self.names[name]})")
+        lines.append(f"return {self._result(self.task.graph.outputs)}")
+        return _joined_return(lines)
+
+    def _name_values(self) -> None:
+        graph = self.task.graph
+        launchers = {text.launcher for text in self.texts.values()}
+        local = Names({*self.task.arguments, *launchers, "super"})
+        for value in graph.inputs:
+            if value.kind == "input":
+                self.names[value.name] = value.target
+            elif value.kind in ("parameter", "buffer"):
+                self.names[value.name] = f"self.{value.target}"
+            else:
+                self.names[value.name] = local.fresh(value.name)
+        made = [name for text in self.texts.values() for name in text.results]
+        plain = [n.name for g in self.schedule.groups for n in self._library_nodes(g)]
+        for node in graph.nodes:
+            if node.name in made or node.name in plain:
+                wanted = identifier(node.name)
+                if wanted in local.taken:
+                    wanted = f"{wanted}_out"
+                self.names[node.name] = local.fresh(wanted)
+
+    def _library_nodes(self, group: Group) -> list[Node]:
+        if not isinstance(group.form, Library):
+            return []
+        wanted = set(group.nodes)
+        return [n for n in self.task.graph.nodes if n.name in wanted and n.op != "sym"]
+
+    def _launch(self, text: GroupText) -> str:
+        call = f"{text.launcher}({', '.join(self._text('%' + name) for name in text.arguments)})"
+        return f"{', '.join(self.names[name] for name in text.results)} = {call}"
+
+    def _library(self, group: Group) -> list[str]:
+        return [
+            f"{self.names[node.name]} = {self._call(node)}" for node in self._library_nodes(group)
+        ]
+
+    def _call(self, node: Node) -> str:
+        if node.op == "getitem":
+            return f"{self._text(node.args[0])}[{node.args[1]!r}]"
+        if node.op == "opaque":
+            arguments = [self._text(arg) for arg in node.args]
+            arguments += [f"{name}={self._text(arg)}" for name, arg in node.kwargs.items()]
+            return f"self.{node.module}({', '.join(arguments)})"
+        return library_call(node, self._text)
+
+    def _text(self, arg: Arg) -> str:
+        """Source of one argument of a call."""
+        if isinstance(arg, str) and arg.startswith("%"):
+            return self._value(arg[1:])
+        if isinstance(arg, list | tuple):
+            return f"[{', '.join(self._text(item) for item in arg)}]"
+        return _literal(arg)
+
+    def _value(self, name: str) -> str:
+        if name in self.names:
+            return self.names[name]
+        for value in self.task.graph.inputs:
+            if value.name == name:
+                return f"self.{value.target}"
+        return size_expression(self.task.graph.node(name), self._text)
+
+    def _result(self, output: Arg) -> str:
+        if isinstance(output, list | tuple):
+            items = ", ".join(self._result(item) for item in output)
+            return f"({items},)" if len(output) == 1 else f"({items})" if output else "()"
+        if isinstance(output, dict):
+            items = ", ".join(f"{key!r}: {self._result(item)}" for key, item in output.items())
+            return f"{{{items}}}"
+        return self._text(output)
+
+
+def _joined_return(lines: list[str]) -> list[str]:
+    """`y = f(x); return y` as `return f(x)`."""
+    if len(lines) > 1 and " = " in lines[-2]:
+        name, call = lines[-2].split(" = ", 1)
+        if lines[-1] == f"return {name}":
+            return [*lines[:-2], f"return {call}"]
+    return lines
+
+
+def _differs(name: str, value: Arg) -> str:
+    if value is None or isinstance(value, bool):
+        return f"{name} is not {value!r}"
+    return f"{name} != {_literal(value)}"
+
+
+def _literal(value: Arg) -> str:
+    """Source of a JSON value; torch's constants are names, infinities are floats."""
+    if isinstance(value, str):
+        if value.startswith("torch.") or value in ("inf", "-inf", "nan"):
+            return value if value.startswith("torch.") else f'float("{value}")'
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_literal(item) for item in value)}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_literal(item)}" for key, item in value.items()) + "}"
+    return repr(value)

@@ -1,0 +1,75 @@
+"""The original as the root of a plan tree, and its time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mtmc_engine.core.errors import ReferenceFailed
+from mtmc_engine.core.measurement import Measurement
+from mtmc_engine.core.program import Program
+from mtmc_engine.core.task import Task
+from mtmc_engine.core.verdict import Class, Verdict
+from mtmc_engine.plan.tree import ROOT, PlanTree
+from mtmc_engine.proof.prove import Subject, prove
+from mtmc_engine.schedule.cost import cost_of, estimate_us, floor_us
+from mtmc_engine.schedule.regions import root
+from mtmc_engine.schedule.render import render
+from mtmc_engine.session.inbox import Inbox
+from mtmc_engine.session.run import Run, node_event
+from mtmc_engine.system.jobs import Workshop
+
+
+def original_program(task: Task) -> Program:
+    """The program that every session starts from: the library, call by call."""
+    schedule = root(task.graph)
+    return Program(render(task, schedule), schedule)
+
+
+async def baseline(
+    task: Task, inbox: Inbox, workshop: Workshop, scratch: Path, seed: int
+) -> PlanTree:
+    """A tree whose root is the original: measured on a GPU, else estimated.
+
+    Raises ReferenceFailed where the user's operator fails on its own inputs, Interrupted where
+    the user stops.
+    """
+    program = original_program(task)
+    if not task.device.present:
+        return PlanTree(program, estimate(task, program))
+    subject = Subject(
+        task=task,
+        source=program.source,
+        name=ROOT,
+        folder=str(scratch),
+        schedule=program.schedule,
+        seed=seed,
+    )
+    verdict = await inbox.unless_interrupted(prove(subject, workshop, lambda progress: None))
+    if verdict.verdict is Class.REFERENCE_ERROR:
+        raise ReferenceFailed(verdict.reason)
+    return PlanTree(program, _measured(task, program, verdict))
+
+
+def adopt(run: Run, task: Task, tree: PlanTree) -> None:
+    """Make this the run's tree and tell of its root: from now on the session can be resumed."""
+    run.task, run.tree, run.current, run.best = task, tree, ROOT, ROOT
+    run.records, run.refused_stops, run.proposal = [], set(), None
+    facts = {"target": task.device.name, "digest": task.digest, "task": task}
+    run.outlet.emit(node_event(run, tree.root), program=tree.root.program, facts=facts)
+
+
+def estimate(task: Task, program: Program) -> Measurement:
+    """The estimated time of a program, marked as such."""
+    costs = cost_of(task, program.schedule, task.device)
+    return Measurement(
+        kind="estimated",
+        time_us=estimate_us(costs, task.device),
+        against={},
+        floor_us=floor_us(task, task.device),
+        method=f"roofline estimate for {task.device.name}",
+        groups=costs,
+    )
+
+
+def _measured(task: Task, program: Program, verdict: Verdict) -> Measurement:
+    return verdict.measurement or estimate(task, program)

@@ -1,0 +1,54 @@
+"""Opening the user's file."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mtmc_engine.capture.client import task_of
+from mtmc_engine.core.device import DeviceCard
+from mtmc_engine.core.events import TaskOpened
+from mtmc_engine.core.task import Task
+from mtmc_engine.schedule.regions import regions_in, root
+from mtmc_engine.system.devices import card
+from mtmc_engine.system.jobs import Limits, Workshop
+
+CAPTURE_LIMITS = Limits(wall_s=180)
+
+
+async def target_card(target: str) -> DeviceCard:
+    """The card to compile for. Raises UsageError for an unknown target."""
+    return await asyncio.to_thread(card, target)
+
+
+async def open_task(file: str, device: DeviceCard, seed: int, workshop: Workshop) -> Task:
+    """The task of the user's file. Raises UsageError or ReferenceFailed."""
+    arguments: dict[str, Any] = {
+        "file": str(Path(file).absolute()),
+        "overrides": {},
+        "seed": seed,
+        "target_card": msgspec.to_builtins(device),
+    }
+    function = "mtmc_engine.capture.worker:open_task"
+    return task_of(await workshop.device.run(function, arguments, CAPTURE_LIMITS))
+
+
+def task_event(task: Task) -> TaskOpened:
+    """The event that tells what was understood."""
+    shapes = tuple(item.label for item in task.inputs)
+    dtypes = dict.fromkeys(spec.dtype for item in task.inputs for spec in item.tensors)
+    return TaskOpened(
+        task=task.name,
+        entry=task.entry,
+        shapes=shapes,
+        dtypes=tuple(dtypes),
+        device=task.device.name,
+        measured=task.device.present,
+        captured=task.graph.captured,
+        regions=regions_in(task.graph, root(task.graph)),
+        source=Path(task.file).read_text(encoding="utf-8", errors="replace"),
+        notes=task.notes,
+    )
