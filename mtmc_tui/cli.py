@@ -185,7 +185,8 @@ def _document(arguments: list[str], as_json: bool) -> int:
     if document:
         from mtmc_tui.documents import text_of
 
-        print(text_of(arguments[0], msgspec.json.decode(document)))
+        if text := text_of(arguments[0], msgspec.json.decode(document)):
+            print(text)
     return code
 
 

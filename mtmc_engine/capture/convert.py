@@ -65,7 +65,7 @@ class _Conversion:
         self._take_inputs(placeholders)
         for node in self.program.graph.nodes:
             if node.op == "call_function":
-                self._take(node)
+                self._take_from(node)
             elif node.op not in ("placeholder", "output"):
                 raise CannotCapture("control flow inside the graph", _module(node))
         outputs, mutations = self._outputs()
@@ -140,6 +140,12 @@ class _Conversion:
         dtype = {"dtype": f"torch.{spec.dtype}", "device": "cpu"}
         self.nodes.append(Node(self.refs[node.name], "aten.full.default", args, dtype, (spec,)))
 
+    def _take_from(self, node: Any) -> None:
+        try:
+            self._take(node)
+        except CannotCapture as error:
+            raise CannotCapture(str(error), error.module or _module(node)) from error
+
     def _take(self, node: Any) -> None:
         value = node.meta.get("val")
         if value is None and node.target is not operator.getitem:
@@ -157,6 +163,8 @@ class _Conversion:
 
     def _take_sym(self, node: Any) -> None:
         if isinstance(node.target, torch._ops.OpOverload):
+            if not node.target._schema.name.startswith("aten::sym_"):
+                raise CannotCapture("a number that is read from a tensor")
             kind = node.target._schema.name.removeprefix("aten::sym_")
         else:
             kind = _SYM_NAMES.sub("", node.target.__name__)
@@ -281,9 +289,13 @@ class _Conversion:
 
 def _is_whole_slice(node: Any) -> bool:
     """x[:], as indexing emits it for the dimensions that it leaves alone."""
-    start, end, step = (*node.args[2:], None, None, None)[:3]
-    is_open = end is None or (isinstance(end, int) and end >= sys.maxsize)
-    return start in (None, 0) and is_open and step in (None, 1)
+    given: list[Any] = list(node.args)
+    defaults: list[Any] = [None, 0, None, None, None]
+    tensor, dim, start, end, step = given + defaults[len(given) :]
+    size = tensor.meta["val"].shape[dim]
+    fixed = size if type(size) is int else None
+    ends = end is None or (type(end) is int and end in (sys.maxsize, fixed))
+    return start in (None, 0) and ends and step in (None, 1)
 
 
 def _attribute(model: Any, path: str) -> Any:

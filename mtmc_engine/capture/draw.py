@@ -11,30 +11,23 @@ from torch.utils import _pytree as pytree
 from mtmc_engine.core.graph import TensorSpec
 
 
-def resized(
-    inputs: Sequence[Any],
-    specs: Sequence[TensorSpec],
-    seed: int,
-    resizes: Sequence[tuple[int, int]] = (),
-) -> list[Any]:
+def resized(inputs: Sequence[Any], specs: Sequence[TensorSpec], seed: int) -> list[Any]:
     """The call's arguments with each tensor in the shape of its spec.
 
     A tensor that has that shape already is kept; any other is drawn from the elements of the
     original, so that dtype and value range stay. Integers that look like indices into a dimension
     stay inside it where it shrinks. specs: one per tensor, nested ones included, in order.
-    resizes: further sizes that change, such as a vocabulary: (before, after).
     """
     leaves, folded = pytree.tree_flatten(list(inputs))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-    sizes = list(resizes)
+    sizes: list[tuple[int, int]] = []
     for place, spec in zip(places, specs, strict=True):
         sizes += zip(leaves[place].shape, spec.shape, strict=True)
     generator = torch.Generator().manual_seed(seed)
     for place, spec in zip(places, specs, strict=True):
-        tensor = new = leaves[place]
+        tensor = leaves[place]
         if tuple(tensor.shape) != spec.shape:
-            new = drawn(tensor, spec.shape, generator)
-        leaves[place] = _inside(tensor, new, sizes)
+            leaves[place] = _inside(tensor, drawn(tensor, spec.shape, generator), sizes)
     return list(pytree.tree_unflatten(leaves, folded))
 
 

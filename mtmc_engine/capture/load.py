@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,16 +13,21 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from torch.utils import _pytree as pytree
 
-from mtmc_engine.capture.declare import read_policy
 from mtmc_engine.capture.draw import resized
+from mtmc_engine.capture.on_cpu import OnCpu
+from mtmc_engine.capture.policy import read_policy
 from mtmc_engine.capture.source import Source, module_name, read_source, with_constants
 from mtmc_engine.core.errors import MtmcError, ReferenceFailed, UsageError
 from mtmc_engine.core.task import Policy
 
 __all__ = ["Reference", "blamed", "load_reference", "module_name", "resized", "user_line"]
 
+# What Triton says where it finds no GPU.
+_NO_DRIVER = "active drivers"
 _HOOKS = ("get_inputs", "get_init_inputs", "inputs")
 
 
@@ -74,11 +80,11 @@ class Reference:
         if self.form == "function":
             function: Callable[..., Any] = self.target
             return function
-        torch.manual_seed(seed)
+        _seed(seed)
         arguments = self.init_args()
         for position, value in (init_args or {}).items():
             arguments[position] = value
-        with blamed(self.source, f"building {self.entry}", ReferenceFailed):
+        with blamed(self.source, f"building {self.entry}", ReferenceFailed), OnCpu():
             model = self.target(*arguments)
         if self.policy.mode != "as_constructed":
             model.train(self.policy.mode == "train")
@@ -88,15 +94,13 @@ class Reference:
 
     def inputs(self, seed: int, device: str = "cpu") -> list[Any]:
         """The call's arguments as the file makes them, moved to `device`. Raises UsageError."""
-        torch.manual_seed(seed)
+        _seed(seed)
         arguments = self._listed("get_inputs" if self.form == "module" else "inputs")
-        if self.policy.dtypes:
-            dtype = getattr(torch, self.policy.dtypes[0])
-            arguments = [_cast(value, dtype) for value in arguments]
-        return [v.to(device) if isinstance(v, torch.Tensor) else v for v in arguments]
+        dtype = getattr(torch, self.policy.dtypes[0]) if self.policy.dtypes else None
+        return list(pytree.tree_map(lambda leaf: _placed(leaf, dtype, device), arguments))
 
     def _listed(self, function: str) -> list[Any]:
-        with blamed(self.source, f"{function}()", UsageError):
+        with blamed(self.source, f"{function}()", UsageError), OnCpu():
             value = getattr(self.module, function)()
         if isinstance(value, torch.Tensor):
             return [value]
@@ -108,10 +112,17 @@ class Reference:
         )
 
 
-def _cast(value: Any, dtype: Any) -> Any:
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
-        return value.to(dtype)
-    return value
+def _seed(seed: int) -> None:
+    """Every generator that a user's file may draw from."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+def _placed(leaf: Any, dtype: Any, device: str) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    return leaf.to(device, dtype if leaf.is_floating_point() else None)
 
 
 def load_reference(
@@ -168,6 +179,11 @@ def blamed(source: Source, doing: str, error: type[MtmcError]) -> Iterator[None]
         text = f"{_place(source, cause)} imports {cause.name}, which is not installed here; "
         raise UsageError(text + "install it, or remove the import.") from cause
     except (Exception, SystemExit) as cause:
+        if _NO_DRIVER in str(cause):
+            raise UsageError(
+                f"{_place(source, cause)} launches a Triton kernel, which needs a GPU; "
+                "open it on a machine with one, or give the reference in PyTorch."
+            ) from cause
         text = f"{_place(source, cause)}: {doing} failed: {described(cause)}"
         if error is ReferenceFailed:
             raise ReferenceFailed(text, user_line(source, cause)) from cause

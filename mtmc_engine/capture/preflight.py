@@ -60,7 +60,7 @@ def preflight(subject: Subject, export: Export, twin: Twin | None, on_gpu: bool)
     ]
     source = subject.reference.source
     with blamed(source, "the reference", ReferenceFailed):
-        if on_gpu:
+        if on_gpu and subject.is_real:
             behaviour = _declared(subject, "cuda")
         elif _is_quick(subject, export):
             behaviour = _declared(subject, "cpu") if twin is None else _twin(subject, twin)
@@ -110,6 +110,8 @@ def facts_of(
     inputs: call arguments that may be changed; targets: names of the tensors among them.
     """
     first = _called(build(), inputs, seed=1)
+    if not first:
+        return Facts(False, ("The reference returns no tensor that can be compared.",))
     again = _called(build(), inputs, seed=2)
     if not _same(first, again):
         return Facts(True, (f"{_IS_RANDOM}.",))

@@ -28,10 +28,11 @@ def smaller(
     Equal values stay equal, order is kept, what divided still divides, powers of two stay powers
     of two, and multiples of 8 (4, 2) stay so. forced: replacements that are settled already.
     """
-    small = dict(forced or {})
-    for value in sorted(set(values) - small.keys()):
+    settled = dict(forced or {})
+    small: dict[int, int] = {}
+    for value in sorted(set(values) - settled.keys()):
         small[value] = value if value <= scale.kept else _replacement(value, small, scale)
-    return small
+    return small | settled
 
 
 def head_sizes(values: Iterable[int], dims: Iterable[int]) -> dict[int, int]:

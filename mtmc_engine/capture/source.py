@@ -48,13 +48,13 @@ def read_source(file: str) -> Source:
         raise UsageError(f"{path.name} cannot be read ({error.strerror}).") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path.name} is not Python text (not UTF-8).") from error
+    if "\0" in text:
+        raise UsageError(f"{path.name} is not Python text (it has null bytes).")
     try:
         tree = ast.parse(text, filename=str(path))
     except SyntaxError as error:
         place = f"{path.name}:{error.lineno}"
         raise UsageError(f"{place}: syntax error, {error.msg}; correct it first.") from error
-    except ValueError as error:
-        raise UsageError(f"{path.name} is not Python text ({error}).") from error
     return Source(path, text, tree)
 
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from mtmc_engine.capture.call import Call, call_of, specs_of
 from mtmc_engine.capture.declared import allowed_dims, input_sets, label_of
 from mtmc_engine.capture.draw import resized
-from mtmc_engine.capture.export_graph import Export, Exporter, is_data_dependent
+from mtmc_engine.capture.export_graph import Dims, Export, Exporter, is_data_dependent
 from mtmc_engine.capture.fake import fake_inputs, fake_mode, faked, parameter_elements
 from mtmc_engine.capture.load import Reference, blamed
 from mtmc_engine.core.errors import ReferenceFailed, UsageError
 from mtmc_engine.core.graph import TensorSpec
 
-# Above this many elements of weights and inputs nothing real is made on a CPU.
+# Above this many elements of weights and inputs nothing real is made.
 MOST_REAL_ELEMENTS = 2 * 10**8
 
 
@@ -27,7 +28,7 @@ class Subject:
 
     operator: built for real, or under `mode` where its weights are too large for that.
     inputs:   fake call arguments at the first of `sets`, the declared input sets.
-    is_real:  whether weights and inputs are small enough to be made on a CPU.
+    is_real:  whether weights and inputs are small enough to be made.
     """
 
     reference: Reference
@@ -42,10 +43,19 @@ class Subject:
     def call(self) -> Call:
         return call_of(self.operator, self.inputs)
 
+    @property
+    def allowed(self) -> Dims | None:
+        """(tensor position, dimension) that TASK lets vary; None: the export decides."""
+        name = self.reference.source.path.name
+        specs = specs_of(self.inputs)
+        return allowed_dims(self.reference.policy, self.call.tensors, specs, name)
+
     def real_inputs(self, device: str = "cpu") -> list[Any]:
         """Call arguments with values, at the first declared input set."""
         made = resized(self.reference.inputs(self.seed), self.sets[0], self.seed)
-        return [v.to(device) if isinstance(v, torch.Tensor) else v for v in made]
+        return list(
+            pytree.tree_map(lambda v: v.to(device) if isinstance(v, torch.Tensor) else v, made)
+        )
 
     def run(self) -> Any:
         """Calls the operator on real inputs. Raises ReferenceFailed with the user's line."""
@@ -55,16 +65,12 @@ class Subject:
 
     def export(self) -> Export:
         """The operator graph. Raises ReferenceFailed where the reference itself is at fault."""
-        name = self.reference.source.path.name
-        allowed = allowed_dims(
-            self.reference.policy, self.call.tensors, specs_of(self.inputs), name
-        )
         export = Exporter(
             self.operator,
             self.inputs,
             self.mode,
             str(self.reference.source.path),
-            allowed,
+            self.allowed,
             self.run if self.is_real else None,
         ).export()
         if not export.graph.captured and not self.is_real:

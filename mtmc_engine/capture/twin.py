@@ -64,7 +64,7 @@ class Original:
     reference: Reference
     inputs: list[Any]
     graph: Graph
-    allowed: Dims
+    allowed: Dims | None
     seed: int
 
 
@@ -192,11 +192,9 @@ def _accepted(original: Original, sizes: Sizes) -> Twin | None:
         specs = _with_shapes(original.inputs, sizes.shapes)
         inputs = faked(mode, original.inputs, specs)
         path = str(reference.source.path)
-        print("try", sizes)
         if not _seems_to_fit(operator, inputs, mode):
             return None
-        values = Twin(sizes.constants, sizes.init_args, specs, original.graph)
-        made = twin_inputs(reference, values, original.seed)
+        made = resized(reference.inputs(original.seed), specs, original.seed)
 
         def run() -> Any:
             return operator(*made)
@@ -204,8 +202,6 @@ def _accepted(original: Original, sizes: Sizes) -> Twin | None:
         graph = Exporter(operator, inputs, mode, path, original.allowed, run).export().graph
     except MtmcError:
         return None
-    print([(n.name,n.op,n.args) for n in graph.nodes])
-    print(sizes, difference(original.graph, graph), is_small(graph))
     if difference(original.graph, graph) or not is_small(graph) or not _runs(run):
         return None
     return Twin(sizes.constants, sizes.init_args, specs, graph)
@@ -223,9 +219,7 @@ def _seems_to_fit(operator: Any, inputs: list[Any], mode: Any) -> bool:
 
 def twin_inputs(reference: Reference, twin: Twin, seed: int) -> list[Any]:
     """Real call arguments of the twin; `reference` is loaded with the twin's constants."""
-    before = _init_integers(reference)
-    resizes = [(before[position], small) for position, small in twin.init_args.items()]
-    return resized(reference.inputs(seed), twin.tensors, seed, resizes)
+    return resized(reference.inputs(seed), twin.tensors, seed)
 
 
 def _runs(run: Callable[[], Any]) -> bool:

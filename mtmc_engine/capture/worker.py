@@ -74,13 +74,7 @@ def _twin(subject: Subject, export: Export) -> Twin | None:
     if is_small(export.graph):
         return None
     return twin_of(
-        Original(
-            subject.reference,
-            subject.inputs,
-            export.graph,
-            frozenset(export.vary),
-            subject.seed,
-        )
+        Original(subject.reference, subject.inputs, export.graph, subject.allowed, subject.seed)
     )
 
 

@@ -27,6 +27,12 @@ from mtmc_engine.system.environment import without_secrets
 # A 135M model answers in 2 s; a 7B one on a laptop may need a minute.
 ANSWER_S = 300.0
 _MOST_THREADS = 4
+# With -P: modules of the user's folder, such as a json.py, stay out of the host.
+_IMPORT_ROOT = Path(__file__).parents[2]
+_START = (
+    f"import sys; sys.path.append({str(_IMPORT_ROOT)!r}); "
+    "from mtmc_engine.planner.llama_host import main; sys.exit(main())"
+)
 # Threads that wait give their core away. Spinning is a tenth faster on an idle machine and five
 # times slower beside two busy processes on two cores (2.5 against 12 s for a decision, measured).
 _PATIENT = {"OMP_WAIT_POLICY": "passive"}
@@ -87,8 +93,9 @@ class LlamaPlanner:
             raise WorkerDied("The planner host ended twice.")
         self._starts_left -= 1
         self._host = host = JsonChild("planner host")
-        argv = [sys.executable, "-m", "mtmc_engine.planner.llama_host"]
-        await host.start(argv, _PATIENT | without_secrets(os.environ))
+        await host.start(
+            [sys.executable, "-P", "-c", _START], _PATIENT | without_secrets(os.environ)
+        )
         load = {"op": "load", "path": str(self._model), "threads": self._threads}
         reply = await host.request(load, ANSWER_S)
         if "error" in reply:

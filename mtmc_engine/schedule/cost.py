@@ -115,7 +115,9 @@ def floor_us(task: Task, device: DeviceCard) -> float:
     facts = facts_of(task.graph)
     results = dict.fromkeys([*refs(task.graph.outputs), *task.graph.mutations.values()])
     needed = _ancestors(facts, list(results))
-    read = sum(bytes_touched(facts, value.name, needed) for value in task.graph.inputs)
+    read = sum(
+        bytes_touched(facts, value.name, needed, compulsory=True) for value in task.graph.inputs
+    )
     written = sum(stored_bytes(facts, name) for name in results if _is_computed(facts, name))
     return (read + written) / bytes_per_us(device)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from mtmc_engine.core.graph import Node, node_refs
+from mtmc_engine.core.graph import Node
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.classes import GLUE, Sort, word_of
 from mtmc_engine.schedule.roofline import (
@@ -17,13 +17,13 @@ from mtmc_engine.schedule.roofline import (
 )
 from mtmc_engine.schedule.work import (
     Facts,
+    bytes_touched,
     dot_mode,
     heavy_flops,
     plain_flops,
     product_of,
     reduced_dims,
     rows_of,
-    stored_bytes,
 )
 
 
@@ -84,7 +84,7 @@ def library_kernels(facts: Facts, task: Task, node: Node) -> tuple[Kernel, ...]:
 
 
 def _operand_bytes(facts: Facts, node: Node) -> int:
-    return sum(stored_bytes(facts, name) for name in dict.fromkeys(node_refs(node)))
+    return sum(bytes_touched(facts, name, {node.name}) for name in facts.reads[node.name])
 
 
 def _result_bytes(facts: Facts, node: Node) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mtmc_engine.schedule import ops_pointwise as pointwise
 from mtmc_engine.schedule.ops import require, rule
 from mtmc_engine.schedule.templates import functions as fn
-from mtmc_engine.schedule.templates.axes import Dim, leaves, unify
-from mtmc_engine.schedule.templates.tensors import Builder, Number, Tensor, is_float
+from mtmc_engine.schedule.templates.axes import Dim, leaves
+from mtmc_engine.schedule.templates.tensors import Builder, Number, Product, Tensor
 
 
 @rule("linear.default")
@@ -34,11 +34,21 @@ def matrix_product(b: Builder, left: Tensor, right: Tensor, transposed: bool) ->
     """[…, K] times [K, N], or [N, K] where `transposed`, as a value over […, N]."""
     require(left.value.kind == right.value.kind == "load", "a product of computed tensors")
     require(len(right.dims) == 2 and len(left.dims) >= 2, "a product of such ranks")
-    require(is_float(left.dtype) and left.dtype == right.dtype, "a product of such types")
-    n, k = right.dims if transposed else reversed(right.dims)
-    require(all((n, k, left.dims[-1])), "a product along a dimension of size one")
-    unify(left.dims[-1], k)
+    require(left.dtype == right.dtype == "float32", "a product of such types")
+    n, k = right.dims if transposed else right.dims[::-1]
+    left_at, right_at = b.storage(left), b.storage(right)
+    require(len(left.dims) == 2 or left_at == sorted(left_at), "a product of a permuted tensor")
+    require(all(left.dims) and bool(n and k), "a product along a dimension of size one")
+    require(left.shape[-1] == right.shape[1 if transposed else 0], "a product of unlike sizes")
+    n_at = 0 if transposed else 1
+    product = Product(
+        left.value.source,
+        right.value.source,
+        left_rows=left_at[-2],
+        left_k=left_at[-1],
+        right_k=right_at[1 - n_at],
+        right_columns=right_at[n_at],
+    )
     dims: tuple[Dim, ...] = (*left.dims[:-1], n)
     axes = tuple(axis for dim in dims for axis in leaves(dim))
-    value = b.product(left.value, right.value, axes, leaves(k), transposed)
-    return Tensor(value, dims)
+    return Tensor(b.multiply(product, axes), dims)

@@ -377,7 +377,12 @@ def _bitwise(function: Function) -> Any:
 
 
 for _name, _function in {"and": fn.BIT_AND, "or": fn.BIT_OR, "xor": fn.BIT_XOR}.items():
-    rule(f"bitwise_{_name}.Tensor", f"bitwise_{_name}.Scalar")(_bitwise(_function))
+    rule(
+        f"bitwise_{_name}.Tensor",
+        f"bitwise_{_name}.Scalar",
+        f"__{_name}__.Tensor",
+        f"__{_name}__.Scalar",
+    )(_bitwise(_function))
 
 
 @rule("logical_not.default")

@@ -109,8 +109,8 @@ def variance(
     self: Tensor,
     dim: Dims = None,
     unbiased: bool = True,
-    correction: Number | None = None,
     keepdim: bool = False,
+    correction: Number | None = None,
 ) -> Tensor:
     if isinstance(dim, bool):
         dim, unbiased = None, dim

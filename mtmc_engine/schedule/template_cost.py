@@ -7,11 +7,13 @@ from math import ceil
 
 from mtmc_engine.core.program import Group, Templated
 from mtmc_engine.core.task import Task
-from mtmc_engine.schedule.classes import GLUE, Sort
+from mtmc_engine.schedule.classes import GLUE, Sort, word_of
 from mtmc_engine.schedule.identity import Same
 from mtmc_engine.schedule.roofline import (
+    COPY_EFFICIENCY,
     Kernel,
     Tile,
+    bytes_per_us,
     flops_per_us,
     memory_us,
     product_us,
@@ -44,6 +46,27 @@ def _outside_bytes(same: Same[Facts], names: tuple[str, ...]) -> tuple[int, int]
     return read, sum(stored_bytes(facts, name) for name in leaving)
 
 
+def copied_bytes(facts: Facts, names: tuple[str, ...]) -> int:
+    """Bytes that a launcher moves to make its operands dense: views from outside that are not."""
+    inside = frozenset(names)
+    entering = {read for name in names for read in facts.reads[name] if read not in inside}
+    return sum(2 * facts.specs[name].nbytes for name in entering if _is_strided(facts, name))
+
+
+def _is_strided(facts: Facts, name: str) -> bool:
+    while name in facts.nodes and facts.sorts[name] is Sort.VIEW:
+        if word_of(facts.nodes[name]) in _STRIDED and name in facts.specs:
+            return True
+        name = next(iter(facts.reads[name]), "")
+    return False
+
+
+# Views whose elements are, as a rule, not side by side in memory.
+_STRIDED = frozenset(
+    {"as_strided", "expand", "movedim", "permute", "slice", "split", "t", "transpose", "unfold"}
+)
+
+
 def group_flops(facts: Facts, names: tuple[str, ...]) -> int:
     """Operations of a group of pointwise, row-wise and matrix-product nodes."""
     total = 0
@@ -57,12 +80,12 @@ def group_flops(facts: Facts, names: tuple[str, ...]) -> int:
 
 
 def template_kernel(facts: Facts, task: Task, group: Group, form: Templated) -> Kernel:
-    """The one launch of a templated group."""
-    if form.template == "matmul":
-        return _product(facts, task, group, form)
-    if form.template == "pointwise":
-        return _pointwise(facts, task, group, form)
-    return _rows(facts, task, group, form)
+    """The launch of a templated group, with the copies that its launcher has to make."""
+    price = {"matmul": _product, "pointwise": _pointwise}.get(form.template, _rows)
+    kernel = price(facts, task, group, form)
+    copied = copied_bytes(facts, group.nodes)
+    copying_us = copied / (bytes_per_us(task.device) * COPY_EFFICIENCY)
+    return Kernel(kernel.bytes_moved + copied, kernel.flops, kernel.time_us + copying_us)
 
 
 def number(form: Templated, name: str, default: int) -> int:

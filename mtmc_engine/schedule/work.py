@@ -9,7 +9,7 @@ from math import prod
 
 from mtmc_engine.core.graph import Graph, Node, TensorSpec, node_refs, refs
 from mtmc_engine.core.task import Task
-from mtmc_engine.schedule.classes import GLUE, Sort, sorts_of, specs_of, users_of, word_of
+from mtmc_engine.schedule.classes import Sort, sorts_of, specs_of, users_of, word_of
 from mtmc_engine.schedule.identity import Same
 from mtmc_engine.schedule.roofline import Product, item_bytes
 
@@ -55,25 +55,50 @@ def _facts_of(same: Same[Graph]) -> Facts:
     )
 
 
-def bytes_touched(facts: Facts, name: str, readers: Collection[str]) -> int:
-    """Bytes of a value that these nodes read: once, and no more than views of it select."""
+def bytes_touched(
+    facts: Facts, name: str, readers: Collection[str], *, compulsory: bool = False
+) -> int:
+    """Bytes of a value that these nodes read: once, and no more than views of it select.
+
+    compulsory: count only what any program has to read, whatever the indices are.
+    """
     spec = facts.specs.get(name)
     if spec is None:
         return 0
     total = 0
     for user in facts.users.get(name, ()):
-        if user not in readers:
+        if user not in readers or facts.sorts[user] in {Sort.SIZE, Sort.FACTORY}:
             continue
-        node = facts.nodes[user]
         if facts.sorts[user] is Sort.VIEW:
-            total += bytes_touched(facts, user, readers)
-        elif facts.sorts[user] in GLUE:
-            continue
-        elif word_of(node) in _SELECTING and node_refs(node)[0] == name:
-            total += node.out[0].nbytes
+            total += bytes_touched(facts, user, readers, compulsory=compulsory)
         else:
-            total += spec.nbytes
+            total += _bytes_read(facts, facts.nodes[user], name, compulsory)
     return min(total, stored_bytes(facts, name))
+
+
+def _bytes_read(facts: Facts, node: Node, name: str, compulsory: bool) -> int:
+    """Bytes that one node reads of an operand: less than all where it picks elements."""
+    word, whole = word_of(node), facts.specs[name].nbytes
+    if node_refs(node)[0] != name:
+        return whole
+    if word in _SELECTING:
+        return 0 if compulsory else node.out[0].nbytes
+    if word.startswith(_SAMPLING):
+        return min(whole, node.out[0].nbytes)
+    if facts.sorts[node.name] is Sort.CONVOLUTION and "transpose" not in word:
+        return int(whole * _part_under_kernel(facts, node))
+    return whole
+
+
+def _part_under_kernel(facts: Facts, node: Node) -> float:
+    """Part of a convolution's input that is under its kernel: less than all for wide strides."""
+    kernel = facts.operands(node)[1].shape[2:]
+    strides = node.args[3] if len(node.args) > 3 else [1]
+    steps = [strides] if isinstance(strides, int) else list(strides)
+    steps = steps * len(kernel) if len(steps) == 1 else steps
+    if len(steps) != len(kernel) or not all(isinstance(step, int) for step in steps):
+        return 1.0
+    return prod(min(1.0, size / step) for size, step in zip(kernel, steps, strict=True))
 
 
 def stored_bytes(facts: Facts, name: str) -> int:
@@ -86,8 +111,10 @@ def stored_bytes(facts: Facts, name: str) -> int:
     return size
 
 
-# Operators that read only the elements that they return.
+# Operators that read only the elements that they return, repeated indices once.
 _SELECTING = frozenset({"embedding", "gather", "index", "index_select", "take", "take_along_dim"})
+# Operators that may skip elements, but read at least as many as they return.
+_SAMPLING = ("max_pool", "avg_pool", "adaptive", "upsample", "grid_sampler", "pixel")
 
 
 def dot_mode(task: Task, dtype: str) -> str:
@@ -118,7 +145,8 @@ _BIAS_FIRST = frozenset({"addmm", "addbmm", "baddbmm", "addmv"})
 
 def heavy_flops(facts: Facts, node: Node) -> int:
     """Operations of a convolution, attention or recurrent call."""
-    word, sort, operands = word_of(node), facts.sorts[node.name], facts.operands(node)
+    word, sort = word_of(node), facts.sorts[node.name]
+    operands = [facts.specs[name] for name in node_refs(node) if name in facts.specs]
     if sort is Sort.CONVOLUTION and len(operands) > 1:
         source, weight = operands[0], operands[1]
         per_element = 2 * weight.numel // max(1, weight.shape[0])
@@ -134,7 +162,8 @@ def heavy_flops(facts: Facts, node: Node) -> int:
 def plain_flops(facts: Facts, node: Node) -> int:
     """Operations of a pointwise or row-wise node: one an element, times a small factor."""
     factor = _OPERATIONS.get(word_of(node), 1)
-    elements = max((s.numel for s in (*facts.operands(node), *node.out)), default=0)
+    seen = () if facts.sorts[node.name] is Sort.OTHER else facts.operands(node)
+    elements = max((spec.numel for spec in (*seen, *node.out)), default=0)
     return factor * elements
 
 
@@ -168,8 +197,8 @@ def _columns(word: str, node: Node, spec: TensorSpec) -> int:
     if word in {"layer_norm", "native_layer_norm", "rms_norm"}:
         return prod(int(size) for size in node.args[1] if isinstance(size, int)) or 1
     if word in {"group_norm", "native_group_norm"}:
-        groups = next((a for a in reversed(node.args) if isinstance(a, int)), 1)
-        groups = node.args[1] if word == "group_norm" else groups
+        named = node.args[1:2] if word == "group_norm" else node.args[6:7]
+        groups = next((count for count in named if isinstance(count, int)), 1)
         return spec.numel // max(1, spec.shape[0] * groups)
     if "batch_norm" in word or word == "instance_norm":
         return spec.numel // max(1, spec.shape[1] if len(spec.shape) > 1 else 1)

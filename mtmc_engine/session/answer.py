@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mtmc_engine.session.attempt import subject_of
+from mtmc_engine.proof.confirm import confirm
+from mtmc_engine.session.attempt import subject_of, with_original
 from mtmc_engine.session.requests import export_best
 from mtmc_engine.session.run import Run, best_events, node_event
 
@@ -24,10 +25,8 @@ async def _confirm(run: Run) -> None:
         confirmed.add(best.id)
         if best.measurement is None or best.measurement.kind != "measured":
             return
-        from mtmc_engine.proof.confirm import confirm
-
         run.outlet.phase("time", f"{best.id} once more")
         work = confirm(subject_of(run, best.id), run.workshop)
         measurement = await run.inbox.unless_interrupted(work)
-        node = run.tree.measure(best.id, measurement)
+        node = run.tree.measure(best.id, with_original(measurement))
         run.outlet.emit(node_event(run, node), *best_events(run, refresh=True))

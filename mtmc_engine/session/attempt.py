@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from mtmc_engine.coder.edit import edited
 from mtmc_engine.coder.seam import Candidate, CannotImplement, Feedback
 from mtmc_engine.core.errors import UsageError
@@ -16,6 +18,7 @@ from mtmc_engine.core.events import (
     StepStarted,
     VerdictReached,
 )
+from mtmc_engine.core.measurement import Measurement
 from mtmc_engine.core.verdict import Class, Gate, Verdict
 from mtmc_engine.proof.progress import GateProgress
 from mtmc_engine.proof.prove import Subject, prove
@@ -48,7 +51,7 @@ async def attempt(run: Run, record: StepRecord) -> bool:
     try:
         if not record.node:
             await _write(run, record)
-        if run.tree[record.node].verdict is None:
+        if run.tree[record.node].verdict is None and not _is_known(run, record):
             await _prove(run, record)
     except CannotImplement as error:
         conclude(run, record, Answer("reject", "policy", "failed", str(error)))
@@ -59,6 +62,18 @@ async def attempt(run: Run, record: StepRecord) -> bool:
         state = dropped_state(run, record)
         conclude(run, record, Answer("skip", "user", state, command.reason))
     return record.choice is None
+
+
+def _is_known(run: Run, record: StepRecord) -> bool:
+    """Whether the candidate is a program that the tree has already: the step is then over."""
+    digest = run.tree[record.node].program.digest
+    for node in run.tree:
+        judged = node.parent is None or node.verdict is not None
+        if node.program.digest == digest and node.id != record.node and judged:
+            reason = f"It is the same program as {node.id}."
+            conclude(run, record, Answer("reject", "policy", "rejected", reason))
+            return True
+    return False
 
 
 async def _act(run: Run, record: StepRecord, answer: Answer) -> None:
@@ -136,15 +151,25 @@ async def _prove(run: Run, record: StepRecord) -> None:
     work = prove(
         subject_of(run, record.node),
         run.workshop,
-        lambda progress: _tell(run, record.node, progress),
+        _GateTeller(run, record.node).tell,
     )
     verdict = await run.inbox.unless_interrupted(work, ("", record.parent, record.node))
     await check_fresh(run.task)
     store_verdict(run, record.node, verdict)
 
 
+def with_original(measurement: Measurement) -> Measurement:
+    """The measurement with a ratio to the original, which is what eager runs."""
+    against = measurement.against
+    if "original" in against or "eager" not in against:
+        return measurement
+    return replace(measurement, against={**against, "original": against["eager"]})
+
+
 def store_verdict(run: Run, node: str, verdict: Verdict) -> None:
     """Put a verdict into the tree and the journal."""
+    if verdict.measurement is not None:
+        verdict = replace(verdict, measurement=with_original(verdict.measurement))
     proven = run.tree.prove(node, verdict)
     if not verdict.proven and verdict.verdict is not Class.NOT_OWN_KERNEL:
         proven = run.tree.set_state(node, "failed")
@@ -172,14 +197,25 @@ def subject_of(run: Run, node: str) -> Subject:
     )
 
 
-def _tell(run: Run, node: str, progress: GateProgress) -> None:
-    if progress.result is not None:
-        run.outlet.emit(GateFinished(node, progress.result))
-    elif progress.total:
-        phase = "time" if progress.gate is Gate.TIMING else "prove"
-        run.outlet.emit(PhaseChanged(phase, progress.detail, progress.done, progress.total))
-    else:
-        run.outlet.emit(GateStarted(node, progress.gate))
+class _GateTeller:
+    """Turns the progress of one proof into events: one start and one end for each gate."""
+
+    def __init__(self, run: Run, node: str) -> None:
+        self._run = run
+        self._node = node
+        self._started: set[Gate] = set()
+
+    def tell(self, progress: GateProgress) -> None:
+        """Take one moment of the proof."""
+        if progress.gate not in self._started:
+            self._started.add(progress.gate)
+            self._run.outlet.emit(GateStarted(self._node, progress.gate))
+        if progress.result is not None:
+            self._run.outlet.emit(GateFinished(self._node, progress.result))
+        elif progress.total:
+            phase = "time" if progress.gate is Gate.TIMING else "prove"
+            counted = PhaseChanged(phase, progress.detail, progress.done, progress.total)
+            self._run.outlet.emit(counted)
 
 
 def _feedback(run: Run, record: StepRecord) -> Feedback | None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from mtmc_engine.core.errors import ReferenceFailed
+from mtmc_engine.core.events import PhaseChanged
 from mtmc_engine.core.measurement import Measurement
 from mtmc_engine.core.program import Program
 from mtmc_engine.core.task import Task
-from mtmc_engine.core.verdict import Class, Verdict
+from mtmc_engine.core.verdict import Class
 from mtmc_engine.plan.tree import ROOT, PlanTree
+from mtmc_engine.proof.progress import GateProgress
 from mtmc_engine.proof.prove import Subject, prove
 from mtmc_engine.schedule.cost import cost_of, estimate_us, floor_us
 from mtmc_engine.schedule.regions import root
 from mtmc_engine.schedule.render import render
 from mtmc_engine.session.inbox import Inbox
+from mtmc_engine.session.outlet import Outlet
 from mtmc_engine.session.run import Run, node_event
 from mtmc_engine.system.jobs import Workshop
 
@@ -26,7 +29,7 @@ def original_program(task: Task) -> Program:
 
 
 async def baseline(
-    task: Task, inbox: Inbox, workshop: Workshop, scratch: Path, seed: int
+    task: Task, outlet: Outlet, inbox: Inbox, workshop: Workshop, *, scratch: Path, seed: int
 ) -> PlanTree:
     """A tree whose root is the original: measured on a GPU, else estimated.
 
@@ -44,10 +47,17 @@ async def baseline(
         schedule=program.schedule,
         seed=seed,
     )
-    verdict = await inbox.unless_interrupted(prove(subject, workshop, lambda progress: None))
+
+    def tell(progress: GateProgress) -> None:
+        counted = (progress.done, progress.total) if progress.total else (None, None)
+        outlet.emit(PhaseChanged("time", f"the original: {progress.gate.value}", *counted))
+
+    verdict = await inbox.unless_interrupted(prove(subject, workshop, tell))
     if verdict.verdict is Class.REFERENCE_ERROR:
         raise ReferenceFailed(verdict.reason)
-    return PlanTree(program, _measured(task, program, verdict))
+    if verdict.measurement is None:
+        outlet.warn(f"The original could not be measured: {verdict.reason}")
+    return PlanTree(program, verdict.measurement or estimate(task, program))
 
 
 def adopt(run: Run, task: Task, tree: PlanTree) -> None:
@@ -69,7 +79,3 @@ def estimate(task: Task, program: Program) -> Measurement:
         method=f"roofline estimate for {task.device.name}",
         groups=costs,
     )
-
-
-def _measured(task: Task, program: Program, verdict: Verdict) -> Measurement:
-    return verdict.measurement or estimate(task, program)

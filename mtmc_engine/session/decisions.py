@@ -21,7 +21,7 @@ from mtmc_engine.core.verdict import Class
 from mtmc_engine.plan import policy
 from mtmc_engine.plan.policy import Ruling
 from mtmc_engine.plan.tree import NodeState, TreeNode
-from mtmc_engine.session.requests import Stopped, serve
+from mtmc_engine.session.requests import Stopped, branch_target, serve
 from mtmc_engine.session.run import Run, StepRecord, best_events, node_event
 
 
@@ -107,6 +107,8 @@ async def _ask(run: Run, question: DecisionNeeded, node: TreeNode) -> Answer | N
                 raise Stopped(command.reason)
             case ApproveAll():
                 return None
+            case Branch() if branch_target(run, command.node) is None:
+                pass
             case Branch() | Replay():
                 run.inbox.put_back(command)
                 return Answer("skip", "user", _dropped(node), "The user went elsewhere.")

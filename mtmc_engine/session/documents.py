@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -14,6 +15,7 @@ from mtmc_engine.core.events import Exported
 from mtmc_engine.core.measurement import Measurement
 from mtmc_engine.core.task import Task
 from mtmc_engine.core.verdict import Class, GateResult, Verdict
+from mtmc_engine.proof.check import accept, evidence_of
 from mtmc_engine.proof.progress import GateProgress
 from mtmc_engine.proof.prove import Subject, prove
 from mtmc_engine.session.catalogue import (
@@ -60,6 +62,7 @@ class CheckReport(Struct, frozen=True):
     target: str = ""
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    evidence: dict[str, Any] = {}
     gates: tuple[GateResult, ...] = ()
     measurement: Measurement | None = None
 
@@ -157,7 +160,7 @@ async def _judged(
     path = Path(candidate).expanduser().absolute()
     source = _candidate_text(path, candidate)
     device = await target_card(options.target or load_config().target)
-    print(f"opening {file}", file=sys.stderr)
+    _talk(f"opening {file}")
     task = await open_task(file, device, options.seed, workshop)
     with tempfile.TemporaryDirectory(prefix="mtmc-check-") as scratch:
         subject = Subject(
@@ -168,7 +171,7 @@ async def _judged(
             seed=options.seed,
             beside=str(path.parent),
         )
-        verdict = await prove(subject, workshop, _talk)
+        verdict = await prove(subject, workshop, _tell)
     return _report(file, candidate, task, verdict, options)
 
 
@@ -187,12 +190,12 @@ def _report(
     file: str, candidate: str, task: Task, verdict: Verdict, options: CheckOptions
 ) -> CheckReport:
     unjudged = verdict.verdict is Class.REFERENCE_ERROR
-    accepted = _accepted(task, verdict, options)
+    exit_code = accept(verdict, task.policy, options.require_faster)
     return CheckReport(
         file=file,
         candidate=candidate,
-        accepted=accepted,
-        exit_code=2 if unjudged else 0 if accepted else 1,
+        accepted=exit_code == 0,
+        exit_code=exit_code,
         verdict=verdict.verdict.value,
         reason=verdict.reason,
         error=verdict.reason if unjudged else "",
@@ -200,19 +203,19 @@ def _report(
         target=task.device.name,
         warnings=verdict.warnings,
         notes=task.notes,
+        evidence=evidence_of(verdict),
         gates=verdict.gates,
         measurement=verdict.measurement,
     )
 
 
-def _accepted(task: Task, verdict: Verdict, options: CheckOptions) -> bool:
-    if options.require_faster:
-        return verdict.verdict is Class.FASTER
-    library = verdict.verdict is Class.NOT_OWN_KERNEL and task.policy.library == "allow"
-    return verdict.proven or library
-
-
-def _talk(progress: GateProgress) -> None:
+def _tell(progress: GateProgress) -> None:
     if progress.result is not None:
         word = "ok" if progress.result.passed else "failed"
-        print(f"{progress.gate.value}: {word}, {progress.result.seconds:.1f} s", file=sys.stderr)
+        _talk(f"{progress.gate.value}: {word}, {progress.result.seconds:.1f} s")
+
+
+def _talk(text: str) -> None:
+    """What happens meanwhile, for who sits and waits; a script reads one sentence at most."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)

@@ -122,7 +122,9 @@ async def _fresh(bench: Bench) -> Run:
         work = open_task(str(file), bench.device, seed, workshop)
         task = await bench.inbox.unless_interrupted(work)
         bench.outlet.emit(task_event(task))
-        tree = await baseline(task, bench.inbox, workshop, bench.scratch, seed)
+        tree = await baseline(
+            task, bench.outlet, bench.inbox, workshop, scratch=bench.scratch, seed=seed
+        )
     except (MtmcError, Interrupted):
         bench.outlet.journal = None
         journal.discard()

@@ -214,8 +214,10 @@ class Journal:
 
     def decided_steps(self) -> int:
         """How many steps have a decision."""
-        row = self._one("select count(distinct step) from decisions where tree = ? and kind != 'stop'",
-            self.tree,)
+        row = self._one(
+            "select count(distinct step) from decisions where tree = ? and kind != 'stop'",
+            self.tree,
+        )
         return int(row[0]) if row else 0
 
     def _write_decision(self, event: Decided) -> None:

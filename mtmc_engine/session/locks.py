@@ -16,13 +16,13 @@ from mtmc_engine.core.errors import UsageError
 PATIENCE_S = 3.0
 
 
-def take(path: Path, patience_s: float = PATIENCE_S) -> int | None:
+def take(path: Path) -> int | None:
     """Hold `path` for this process: a descriptor to release, None where locks are unsupported.
 
     Raises UsageError where another process holds it beyond the patience.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

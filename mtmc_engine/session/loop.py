@@ -19,7 +19,6 @@ from mtmc_engine.session.run import (
     Run,
     StepRecord,
     best_events,
-    costs_at,
     node_event,
     plan_is_full,
     state_of,
@@ -158,6 +157,6 @@ async def _propose(run: Run) -> None:
         planner=run.planner.name,
         seconds=time.perf_counter() - started,
         state_text=text.prefix + text.changing,
-        costs=costs_at(run, node),
+        costs=state.costs,
     )
     run.outlet.emit(run.proposal)

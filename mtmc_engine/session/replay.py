@@ -31,7 +31,9 @@ async def replay(run: Run) -> None:
         run.outlet.warn(f"The plan stays as it was. {error}")
         return
     run.outlet.emit(task_event(task))
-    tree = await baseline(task, run.inbox, run.workshop, run.scratch, run.options.seed)
+    tree = await baseline(
+        task, run.outlet, run.inbox, run.workshop, scratch=run.scratch, seed=run.options.seed
+    )
     adopt(run, task, tree)
     for action in plan:
         await _repeat(run, action)

@@ -16,6 +16,7 @@ from mtmc_engine.core.events import (
     RunPaused,
     Stop,
 )
+from mtmc_engine.plan.tree import TreeNode
 from mtmc_engine.session.run import Run, best_events, node_event
 from mtmc_engine.session.summary import step_summaries
 
@@ -75,19 +76,25 @@ def serve(run: Run, command: AnyCommand) -> None:
 
 def branch(run: Run, node: str) -> None:
     """Continue from another proven program of the tree."""
+    target = branch_target(run, node)
+    if target is None:
+        return
+    if target.state == "rejected":
+        run.outlet.emit(node_event(run, run.tree.set_state(node, "open")), *best_events(run))
+    run.current, run.proposal = node, None
+    run.outlet.notice(f"The plan continues from {node}.")
+
+
+def branch_target(run: Run, node: str) -> TreeNode | None:
+    """The node, if a plan can continue from it; the user is told where it cannot."""
     if node not in run.tree:
         run.outlet.warn(f"There is no node {node} to continue from.")
-        return
+        return None
     target = run.tree[node]
     if target.parent is not None and not (target.verdict and target.verdict.proven):
         run.outlet.warn(f"{node} is not proven: continue from a proven program.")
-        return
-    if target.state == "rejected":
-        target = run.tree.set_state(node, "open")
-        run.outlet.emit(node_event(run, target), *best_events(run))
-    run.current = node
-    run.proposal = None
-    run.outlet.notice(f"The plan continues from {node}.")
+        return None
+    return target
 
 
 def export(run: Run, folder: str) -> None:

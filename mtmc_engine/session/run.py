@@ -15,13 +15,12 @@ from mtmc_engine.core.events import (
     NodeAdded,
     PlanProposed,
 )
-from mtmc_engine.core.measurement import GroupCost
 from mtmc_engine.core.options import RunOptions
 from mtmc_engine.core.task import Task
-from mtmc_engine.plan.state import PastStep, State
+from mtmc_engine.plan.situation import state_at
+from mtmc_engine.plan.state import State
 from mtmc_engine.plan.tree import PlanTree, TreeNode
 from mtmc_engine.planner.seam import Planner
-from mtmc_engine.schedule.cost import cost_of
 from mtmc_engine.schedule.regions import regions_in
 from mtmc_engine.session.inbox import Inbox
 from mtmc_engine.session.outlet import Outlet
@@ -111,27 +110,14 @@ def plan_is_full(run: Run) -> bool:
 
 def state_of(run: Run) -> State:
     """What the planner sees at the current node."""
-    node = run.tree[run.current]
-    measurement = node.measurement
-    costs = costs_at(run, node)
-    return State(
-        task=run.task,
-        schedule=node.program.schedule,
-        costs=costs,
-        time_us=measurement.time_us if measurement else sum(cost.time_us for cost in costs),
-        time_kind=measurement.kind if measurement else "estimated",
-        history=tuple(_history(run)),
+    return state_at(
+        run.task,
+        run.tree,
+        run.current,
         step=run.next_step,
         max_steps=run.max_steps,
         hints=tuple(run.hints),
     )
-
-
-def costs_at(run: Run, node: TreeNode) -> tuple[GroupCost, ...]:
-    """Cost by region of a node's program: measured where it was, else estimated."""
-    if node.measurement is not None and node.measurement.groups:
-        return node.measurement.groups
-    return cost_of(run.task, node.program.schedule, run.task.device)
 
 
 def node_event(run: Run, node: TreeNode) -> NodeAdded:
@@ -170,24 +156,3 @@ def best_events(run: Run, refresh: bool = False) -> list[AnyEvent]:
         return []
     run.best = best.id
     return [BestChanged(best.id, standing.ratio, standing.time_us, standing.kind)]
-
-
-def _history(run: Run) -> list[PastStep]:
-    kept = {node.id for node in run.tree.path(run.current)}
-    past = []
-    for record in run.records:
-        if record.node not in run.tree:
-            continue
-        node = run.tree[record.node]
-        if node.verdict is None:
-            continue
-        ratio = node.measurement.against.get("previous") if node.measurement else None
-        past.append(
-            PastStep(
-                phrase=record.action.phrase,
-                verdict=node.verdict.verdict.value,
-                ratio=ratio.value if ratio else None,
-                kept=node.id in kept,
-            )
-        )
-    return past

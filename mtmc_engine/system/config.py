@@ -48,7 +48,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     target: str = "auto"
     theme: str = ""
     steps: _Positive = 8
-    mix: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    mix: Annotated[float, Meta(ge=0, le=1)] = 0.2
     normalise: Literal["word", "token", "none"] = "word"
     limits: JobLimits = JobLimits()
     keymap: dict[str, str] = {}

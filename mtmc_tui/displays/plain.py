@@ -23,6 +23,7 @@ from mtmc_engine.core.events import (
     Export,
     Failed,
     Hint,
+    Notice,
     Stop,
     encode,
 )
@@ -65,8 +66,9 @@ class PlainDisplay:
 
     def show(self, event: AnyEvent) -> None:
         """Write the lines of an event; a failure goes to standard error."""
-        if isinstance(event, Failed):
+        if isinstance(event, Failed) or (isinstance(event, Notice) and event.level == "error"):
             print(event.text, file=sys.stderr)
+            return
         if isinstance(event, CandidateReady):
             self._source = event.source
         for line, style in lines_of(event):

@@ -154,7 +154,8 @@ def _(event: Exported) -> Iterator[tuple[str, str]]:
 @lines_of.register
 def _(event: SessionFinished) -> Iterator[tuple[str, str]]:
     yield f"finished ({event.stopped_by}) after {_count(len(event.steps), 'step')}", "strong"
-    yield _best(event.best), "" if event.best.is_original else "good"
+    if event.stopped_by != "error":
+        yield _best(event.best), "" if event.best.is_original else "good"
 
 
 def time_text(measurement: Measurement) -> str:

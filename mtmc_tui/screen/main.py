@@ -108,7 +108,7 @@ class MainScreen(EngineActions):
 
     def draw(self) -> None:
         """Draw the snapshot. Panes whose lines stay the same do no work."""
-        if not self.is_mounted:
+        if not (self.is_mounted and self.is_attached):
             return
         snapshot, view = self.snapshot, self.view
         signs = view.glyphs
@@ -134,6 +134,8 @@ class MainScreen(EngineActions):
 
     def draw_clock(self) -> None:
         """Draw only what shows elapsed time."""
+        if not self.is_attached:
+            return
         now = self.app.clock()
         width = self.size.width
         self.activity.update(activity_line(self.snapshot, self.view, width, now))

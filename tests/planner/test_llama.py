@@ -169,6 +169,16 @@ async def test_simultaneous_calls_share_one_host(tiny_gguf, state, legal):
     assert hosts() == []
 
 
+async def test_modules_of_the_users_folder_stay_out_of_the_host(tiny_gguf, tmp_path, monkeypatch):
+    for name in ("json", "numpy", "llama_cpp", "msgspec"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')\n")
+    monkeypatch.chdir(tmp_path)
+    planner = LlamaPlanner(tiny_gguf, threads=2)
+    reading = await planner.read(TEXT, ["stop"])
+    await planner.close()
+    assert reading.scores[0].words == 1
+
+
 async def test_a_file_that_llama_cpp_cannot_load_is_refused(tmp_path, state):
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(400))

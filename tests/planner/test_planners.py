@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from plan_tasks import linear_relu_softmax, pointwise_and_softmax
@@ -15,10 +18,11 @@ from mtmc_engine.core.action import Action, ScoredAction
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.task import Task
 from mtmc_engine.plan.state import State
+from mtmc_engine.planner import make
 from mtmc_engine.planner.llama import LlamaPlanner
 from mtmc_engine.planner.make import make_planner
 from mtmc_engine.planner.mixed import MixedPlanner, mix
-from mtmc_engine.planner.roofline import RooflinePlanner, score, tuning_prior
+from mtmc_engine.planner.roofline import RooflinePlanner, promise, tuning_prior
 from mtmc_engine.planner.seam import softmax
 from mtmc_engine.planner.uniform import UniformPlanner
 from mtmc_engine.schedule.cost import cost_of, estimate_us
@@ -74,14 +78,14 @@ def test_an_action_is_worth_the_time_that_the_cost_model_saves():
     state = state_of(pointwise_and_softmax())
     fuse = next(a for a in legal_of(state) if a.kind == "fuse")
     after = state_of(state.task, apply_action(state.task, state.schedule, fuse))
-    assert score(state, fuse) >= math.log(state.time_us / after.time_us) > 0
+    assert promise(state, fuse) >= math.log(state.time_us / after.time_us) > 0
 
 
 def test_an_enabling_step_is_credited_with_the_step_that_it_enables():
     state = state_of(pointwise_and_softmax())
     lower = next(a for a in legal_of(state) if a.kind == "lower" and a.region == "r2")
     after = state_of(state.task, apply_action(state.task, state.schedule, lower))
-    assert score(state, lower) > math.log(state.time_us / after.time_us)
+    assert promise(state, lower) > math.log(state.time_us / after.time_us)
 
 
 def test_a_step_that_can_only_be_undone_earns_nothing():
@@ -89,7 +93,7 @@ def test_a_step_that_can_only_be_undone_earns_nothing():
     fuse = next(a for a in legal_of(state) if a.kind == "fuse")
     fused = state_of(state.task, apply_action(state.task, state.schedule, fuse))
     library = next(a for a in legal_of(fused) if a.kind == "library")
-    assert score(fused, library) < -0.5
+    assert promise(fused, library) < -0.5
 
 
 @pytest.mark.parametrize("kind", ["retile", "pipeline", "vectorize"])
@@ -215,6 +219,36 @@ def test_auto_and_llama_take_the_bundled_model(bundled_gguf):
         planner = make_planner(spec, notify=notices.append)
         assert planner.name.startswith("llama:SmolLM2-135M-Instruct.Q4_1.gguf 0.2 + roofline")
     assert notices == []
+
+
+BARE = """
+import sys
+sys.path[:] = [path for path in sys.path if "-packages" not in path] + sys.argv[1:]
+from mtmc_engine.planner.make import make_planner
+print(make_planner("auto", notify=print).name)
+try:
+    make_planner("llama")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_without_llama_cpp_auto_is_roofline_and_llama_is_an_error(tmp_path):
+    """In an interpreter that finds no installed package but msgspec."""
+    (tmp_path / "msgspec").symlink_to(Path(msgspec.__file__).parent)
+    root_folder = Path(make.__file__).parents[2]
+    bare = subprocess.run(
+        [sys.executable, "-S", "-P", "-c", BARE, root_folder, tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert bare.stdout.splitlines() == [
+        "llama.cpp is not installed: pip install llama-cpp-python. "
+        "The roofline planner decides alone.",
+        "roofline",
+        "UsageError llama.cpp is not installed: pip install llama-cpp-python.",
+    ]
 
 
 @pytest.mark.parametrize(

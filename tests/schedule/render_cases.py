@@ -86,37 +86,57 @@ def reductions(x):
 CASES = {
     "unary": pointwise(_UNARY, f"{R}(5, 67)", f"{R}(5, 67)"),
     "activations": pointwise(_ACTIVATIONS, f"2 * {R}(5, 67)", f"{R}(5, 67)"),
-    "activations_small": pointwise("x.tanh() | x.expm1() | x.log1p() | F.mish(x) | F.elu(x)",
-                                   f"1e-3 * {R}(5, 67)", f"{R}(5, 67)"),
+    "activations_small": pointwise(
+        "x.tanh() | x.expm1() | x.log1p() | F.mish(x) | F.elu(x)",
+        f"1e-3 * {R}(5, 67)",
+        f"{R}(5, 67)",
+    ),
     "binary": pointwise(_BINARY, f"{R}(5, 67)", f"{R}(5, 67)"),
-    "half": pointwise("x + y | F.gelu(x) | x * 2.5 | x > y | x.float() | x.exp()",
-                      f"{R}(5, 67).half()", f"{R}(5, 67).half()"),
-    "bfloat16": pointwise("x + y | F.silu(x) * y | x.softmax(-1) | x.sum(-1) | F.rms_norm(x, (67,))",
-                          f"{R}(5, 67).bfloat16()", f"{R}(5, 67).bfloat16()"),
-    "integers": pointwise(_INTEGERS, "torch.randint(0, 9, (5, 67))", "torch.randint(0, 9, (5, 67))"),
+    "half": pointwise(
+        "x + y | F.gelu(x) | x * 2.5 | x > y | x.float() | x.exp()",
+        f"{R}(5, 67).half()",
+        f"{R}(5, 67).half()",
+    ),
+    "bfloat16": pointwise(
+        "x + y | F.silu(x) * y | x.softmax(-1) | x.sum(-1) | F.rms_norm(x, (67,))",
+        f"{R}(5, 67).bfloat16()",
+        f"{R}(5, 67).bfloat16()",
+    ),
+    "integers": pointwise(
+        _INTEGERS, "torch.randint(0, 9, (5, 67))", "torch.randint(0, 9, (5, 67))"
+    ),
     "row_vector": pointwise("x + y | F.relu(x * y)", f"{R}(5, 67)", f"{R}(67)"),
     "column_vector": pointwise("x + y | F.relu(x * y)", f"{R}(5, 67)", f"{R}(5, 1)"),
     "channel": pointwise("x + y | F.relu(x * y)", f"{R}(3, 5, 7, 9)", f"{R}(5, 1, 1)"),
     "middle": pointwise("x + y", f"{R}(3, 5, 7, 9)", f"{R}(3, 1, 7, 1)"),
     "outer": pointwise("x + y", f"{R}(13, 1)", f"{R}(17)"),
     "scalar": pointwise("x + y | x * y", f"{R}(13, 5)", f"{R}(())"),
-    "permuted": pointwise("F.relu(x.transpose(1, 2)) | x.permute(2, 0, 1) * 2 + 1",
-                          f"{R}(3, 5, 7)", f"{R}(3)"),
+    "permuted": pointwise(
+        "F.relu(x.transpose(1, 2)) | x.permute(2, 0, 1) * 2 + 1", f"{R}(3, 5, 7)", f"{R}(3)"
+    ),
     "transposed_operand": pointwise("x.t() * 2 + y", f"{R}(13, 5)", f"{R}(5, 13)"),
     "itself_transposed": pointwise("x + x.t()", f"{R}(13, 13)", f"{R}(5, 13)"),
     **{f"rows_{n}": reductions(f"{R}(7, {n})") for n in (1, 127, 128, 129)},
     "rows_many": reductions(f"{R}(3000, 5)"),
-    "rows_3d": _rows("F.relu(x).softmax(-1), x.sum(-1), x.mean((1, 2)), x.amax((1, 2), keepdim=True)",
-                     3, 5, 7),
-    "inner": _rows("x.softmax(1), x.sum(1), x.mean(0), x.amax(1, keepdim=True), x.var(1), x.sum((0, 1))",
-                   3, 5, 70),
+    "rows_3d": _rows(
+        "F.relu(x).softmax(-1), x.sum(-1), x.mean((1, 2)), x.amax((1, 2), keepdim=True)", 3, 5, 7
+    ),
+    "inner": _rows(
+        "x.softmax(1), x.sum(1), x.mean(0), x.amax(1, keepdim=True), x.var(1), x.sum((0, 1))",
+        3,
+        5,
+        70,
+    ),
     "inner_wide": _rows("x.softmax(0), x.sum(0), F.normalize(x, dim=0)", 33, 130),
     "fused_softmax": _rows("(F.gelu(x) * 2).softmax(-1) + 1", 6, 45),
     "shifted": _rows("((x - x.mean(-1, keepdim=True)) ** 2).sum(-1)", 6, 45),
-    "half_rows": _rows("x.softmax(-1), F.layer_norm(x, (45,)), x.sum(-1), x.mean(-1)", 6, 45,
-                       dtype="torch.float16"),
-    "integer_rows": module("return x.sum(-1), x.amax(-1), (x > 3).sum(-1), x.float().mean(-1)",
-                           {"x": "torch.randint(0, 9, (6, 45))"}),
+    "half_rows": _rows(
+        "x.softmax(-1), F.layer_norm(x, (45,)), x.sum(-1), x.mean(-1)", 6, 45, dtype="torch.float16"
+    ),
+    "integer_rows": module(
+        "return x.sum(-1), x.amax(-1), (x > 3).sum(-1), x.float().mean(-1)",
+        {"x": "torch.randint(0, 9, (6, 45))"},
+    ),
     "norms": module(
         "return self.ln(x + r), self.rms(x) * r, self.ln3(y), self.gn(z), self.inorm(z)",
         {"x": f"{R}(6, 48)", "r": f"{R}(6, 48)", "y": f"{R}(4, 3, 5, 6)", "z": f"{R}(2, 6, 4, 5)"},
@@ -124,7 +144,8 @@ CASES = {
         "self.gn = nn.GroupNorm(3, 6); self.inorm = nn.InstanceNorm2d(6, affine=True)",
     ),
     "batch_norm": module(
-        "return F.relu(self.bn(x))", {"x": f"{R}(2, 6, 4, 5)"},
+        "return F.relu(self.bn(x))",
+        {"x": f"{R}(2, 6, 4, 5)"},
         "self.bn = nn.BatchNorm2d(6).eval()",
     ),
     "prelu": module("return self.act(x)", {"x": f"{R}(2, 6, 4, 5)"}, "self.act = nn.PReLU(6)"),
@@ -154,15 +175,22 @@ CASES = {
         "torch.mean(torch.clamp(1 - x * y, min=0))",
         {"x": f"{R}(9, 37)", "y": f"{R}(9, 37)"},
     ),
-    "linear": module("return F.relu(self.a(x)), self.b(x), x @ self.w",
-                     {"x": f"{R}(33, 40)"},
-                     "self.a = nn.Linear(40, 50); self.b = nn.Linear(40, 20, bias=False);"
-                     "self.w = nn.Parameter(torch.randn(40, 24))"),
-    "linear_3d": module("return torch.sigmoid(self.a(x)) * r, torch.addmm(s, x[0], self.w, alpha=2)",
-                        {"x": f"{R}(3, 17, 40)", "r": f"{R}(3, 17, 50)", "s": f"{R}(24)"},
-                        "self.a = nn.Linear(40, 50); self.w = nn.Parameter(torch.randn(40, 24))"),
-    "linear_half": module("return F.gelu(self.a(x))", {"x": f"{R}(33, 40).half()"},
-                          "self.a = nn.Linear(40, 48).half()"),
+    "linear": module(
+        "return F.relu(self.a(x)), self.b(x), x @ self.w",
+        {"x": f"{R}(33, 40)"},
+        "self.a = nn.Linear(40, 50); self.b = nn.Linear(40, 20, bias=False);"
+        "self.w = nn.Parameter(torch.randn(40, 24))",
+    ),
+    "linear_3d": module(
+        "return torch.sigmoid(self.a(x)) * r, torch.addmm(s, x[0], self.w, alpha=2)",
+        {"x": f"{R}(3, 17, 40)", "r": f"{R}(3, 17, 50)", "s": f"{R}(24)"},
+        "self.a = nn.Linear(40, 50); self.w = nn.Parameter(torch.randn(40, 24))",
+    ),
+    "linear_half": module(
+        "return F.gelu(self.a(x))",
+        {"x": f"{R}(33, 40).half()"},
+        "self.a = nn.Linear(40, 48).half()",
+    ),
     "function": """
 import torch
 

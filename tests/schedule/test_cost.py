@@ -215,3 +215,23 @@ def test_a_kernel_that_does_not_fit_takes_the_whole_share():
     assert math.isinf(found.time_us)
     assert found.share == 1.0
     assert found.of_peak == 0.0
+
+
+def test_a_table_is_not_compulsory_since_indices_may_repeat():
+    net = Net()
+    table, at = net.weight("table", 50_000, 1024), net.input("at", 4096, dtype="int64")
+    graph = net.graph(net.node("aten.embedding.default", (table, at), (4096, 1024)))
+    assert floor_us(task(graph), H200) == pytest.approx((MB // 4 + 4096 * 8) / 4.8e6)
+    (found,) = cost_of(task(graph), root(graph), H200)
+    assert found.bytes_moved == MB // 2 + 4096 * 8
+
+
+def test_a_convolution_with_wide_strides_need_not_read_everything():
+    net = Net()
+    x, w = net.input("x", 32, 64, 56, 56), net.weight("w", 128, 64, 1, 1)
+    out = (32, 128, 28, 28)
+    graph = net.graph(net.node("aten.conv2d.default", (x, w, None, [2, 2]), out))
+    least = 4 * (32 * 64 * 56 * 56 // 4 + 128 * 64 + 32 * 128 * 28 * 28)
+    assert floor_us(task(graph), H200) == pytest.approx(least / 4.8e6)
+    (found,) = cost_of(task(graph), root(graph), H200)
+    assert found.flops == 2 * 64 * 32 * 128 * 28 * 28

@@ -17,8 +17,12 @@ JOBS = "tests.schedule.render_jobs"
 # Groups of these cases that may stay library calls.
 KEPT = {
     "views": {"aten.chunk.default", "aten.split.Tensor"},
-    "itself_transposed": {"aten.add.Tensor"},
-    "batch_norm_training": {"aten._native_batch_norm_legit_functional.default", "aten.add.Tensor"},
+    "itself_transposed": {"aten.add.Tensor", "getitem"},
+    "batch_norm_training": {
+        "aten._native_batch_norm_legit_functional.default",
+        "aten.add.Tensor",
+        "getitem",
+    },
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mtmc_engine.core.measurement import Measurement
-from mtmc_engine.core.verdict import Class, Gate
+from mtmc_engine.core.verdict import Class, Gate, GateResult
 from mtmc_engine.proof.gates.parse import Outline
 from mtmc_engine.proof.progress import GateProgress, OnGate
 from mtmc_engine.proof.subject import Subject
@@ -43,6 +43,7 @@ class Proof:
     measurement: Measurement | None = None
     speed: Class = Class.UNTIMED
     warnings: list[str] = field(default_factory=list)
+    results: list[GateResult] = field(default_factory=list)
 
     def warn(self, sentence: str) -> None:
         """Adds a warning, once."""

@@ -42,7 +42,7 @@ async def _attempt(proof: Proof, weights: str, through: Through) -> Outcome:
     proof.code = msgspec.structs.replace(proof.code, weights=weights)
     if weights == "seed":
         proof.warn("parameters were not randomised: its weights do not follow the reference's")
-    plan = plan_cases(subject.task, proof.compiled.launches, subject.seed)
+    plan = plan_cases(subject.task, proof.compiled, subject.seed)
     build = subject.build(subject.device, randomise=weights != "seed")
     if plan.twin is not None:
         build = msgspec.structs.replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -62,11 +62,11 @@ def compare_float(
         if float(top):
             squares += float(((off / top) ** 2).sum()) * float(top) ** 2
     rms = math.sqrt(squares / count) if count else 0.0
-    if strange >= 0:
-        return _comparison("NONFINITE", math.inf, actual, truth, strange, largest, rms, wrong)
     share = max(_share(largest, limits.largest), _share(rms, limits.rms))
-    verdict = "NUMERIC" if share > 1 else ""
-    return _comparison(verdict, share, actual, truth, worst, largest, rms, wrong)
+    found = Comparison("", share, error=largest, error_rms=rms, wrong=wrong)
+    if strange >= 0:
+        return _located(replace(found, verdict="NONFINITE", share=math.inf), actual, truth, strange)
+    return _located(replace(found, verdict="NUMERIC" if share > 1 else ""), actual, truth, worst)
 
 
 def _odd(
@@ -94,28 +94,17 @@ def _share(error: float, limit: float) -> float:
     return error / limit if limit else math.inf
 
 
-def _comparison(
-    verdict: str,
-    share: float,
-    actual: torch.Tensor,
-    truth: torch.Tensor,
-    flat: int,
-    error: float,
-    rms: float,
-    wrong: int,
+def _located(
+    found: Comparison, actual: torch.Tensor, expected: torch.Tensor, flat: int
 ) -> Comparison:
+    """The comparison with element number `flat` as the one that is shown; none where negative."""
     if flat < 0:
-        return Comparison(verdict, share)
-    index = _unflattened(flat, tuple(actual.shape))
-    return Comparison(
-        verdict,
-        share,
-        index,
-        _number(truth.reshape(-1)[flat]),
-        _number(actual.reshape(-1)[flat]),
-        error,
-        rms,
-        wrong,
+        return found
+    return replace(
+        found,
+        index=_unflattened(flat, tuple(actual.shape)),
+        expected=_number(expected.reshape(-1)[flat]),
+        actual=_number(actual.reshape(-1)[flat]),
     )
 
 
@@ -129,7 +118,7 @@ def compare_exact(actual: torch.Tensor, expected: torch.Tensor) -> Comparison:
             first = start + int(unequal.nonzero()[0]) if first < 0 else first
     if first < 0:
         return Comparison("", 0.0)
-    return _comparison("NUMERIC", math.inf, actual, expected, first, 0.0, 0.0, wrong)
+    return _located(Comparison("NUMERIC", math.inf, wrong=wrong), actual, expected, first)
 
 
 def compare_index(
@@ -151,7 +140,7 @@ def compare_index(
     if bool(outside.any()):
         first = int(outside.reshape(-1).nonzero()[0])
         wrong = int(outside.sum())
-        return _comparison("NUMERIC", math.inf, actual, expected, first, 0.0, 0.0, wrong)
+        return _located(Comparison("NUMERIC", math.inf, wrong=wrong), actual, expected, first)
     found = source.gather(axis, chosen.long()).double()
     best = source.gather(axis, right.long()).double()
     size = source.double().abs().nan_to_num(0, 0, 0)
@@ -164,7 +153,7 @@ def compare_index(
     if bool(bad.any()) or twice:
         first = int(bad.reshape(-1).nonzero()[0]) if bool(bad.any()) else 0
         wrong = int(bad.sum())
-        return _comparison("NUMERIC", math.inf, actual, expected, first, 0.0, 0.0, wrong)
+        return _located(Comparison("NUMERIC", math.inf, wrong=wrong), actual, expected, first)
     return Comparison("", 0.0)
 
 

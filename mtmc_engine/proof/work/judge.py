@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,30 @@ def judge(arguments: dict[str, Any], report: Callable[[Any], None]) -> Judged:
     return Judged(tuple(findings), worst, worst_case, tuple(dict.fromkeys(warnings)))
 
 
+@dataclass(frozen=True)
+class _Place:
+    """The case that is looked at, by number."""
+
+    number: int
+    case: Case
+
+    def unlike(self, verdict: str, what: str, expected: Any, actual: Any) -> Finding:
+        """A finding on something other than a value."""
+        evidence = {
+            "case": self.case.name,
+            "shape": [list(shape) for shape in self.case.shapes],
+            "layout": self.case.layout,
+            "expected": expected,
+            "actual": actual,
+        }
+        sentence = f"{what} is {actual}, the reference's {expected} ({self.case.name})"
+        return Finding(self.number, verdict, sentence, evidence)
+
+
 def _case(
     request: Request, number: int, case: Case, warnings: list[str]
 ) -> tuple[Finding | None, float]:
+    place = _Place(number, case)
     truth_file = Path(request.truth) / f"truth-{number}.pt"
     if file_digest(truth_file) != request.truths[number].digest:
         raise RuntimeError(f"the true values of case {case.name} were changed meanwhile")
@@ -55,84 +77,60 @@ def _case(
     saved = torch.load(result_file, weights_only=True, mmap=True)
     worst = 0.0
     for call, given in enumerate(saved["calls"]):
-        wrong = _structure(number, case, true, given)
+        wrong = _structure(place, true, given)
         if wrong is not None:
             return wrong, worst
         for facts, entry in zip(request.truths[number].outputs, true["outputs"], strict=True):
-            wrong = _form(request, number, case, facts, given, warnings)
+            wrong = _form(request.device, place, facts, given, warnings)
             if wrong is not None:
                 return wrong, worst
-            found = _compared(request, facts, entry, given["leaves"][facts.path])
+            actual = given["leaves"][facts.path]
+            found = _compared(request, facts, entry, actual)
             worst = max(worst, found.share)
             if found.verdict:
-                trace = _unwritten(facts, given["leaves"][facts.path], saved["poison"][call])
-                return _wrong(number, case, facts, found, call, trace), worst
-    return _repeats(request, number, case, saved["calls"], warnings), worst
+                trace = _unwritten(actual, saved["poison"][call])
+                return _wrong(place, facts, found, call, trace), worst
+    return _repeats(request, place, saved["calls"], warnings), worst
 
 
-def _structure(
-    number: int, case: Case, true: dict[str, Any], given: dict[str, Any]
-) -> Finding | None:
+def _structure(place: _Place, true: dict[str, Any], given: dict[str, Any]) -> Finding | None:
     """Nesting and types. Tuples and lists count as the same."""
     expected, actual = true["structure"], given["structure"]
     if expected.replace("list(", "tuple(") == actual.replace("list(", "tuple("):
         return None
-    sentence = f"it returns {actual}, the reference {expected}"
-    evidence = {"expected": expected, "actual": actual, "case": case.name}
-    return Finding(number, "DTYPE", sentence, evidence)
+    return place.unlike("DTYPE", "what it returns", expected, actual)
 
 
 def _form(
-    request: Request,
-    number: int,
-    case: Case,
-    facts: OutputFacts,
-    given: dict[str, Any],
-    warnings: list[str],
+    device: str, place: _Place, facts: OutputFacts, given: dict[str, Any], warnings: list[str]
 ) -> Finding | None:
     """Presence, exact type, shape, dtype, device and strides of one output."""
     name = _named(facts.path)
-    if facts.path not in given["facts"]:
-        sentence = f"{name} is missing from what it leaves behind"
-        return Finding(number, "SHAPE", sentence, {"case": case.name})
-    form = given["facts"][facts.path]
-    if facts.kind == "value":
-        if form["type"] == facts.dtype:
-            return None
-        expected: Any = facts.dtype
-        return _unlike(number, case, "DTYPE", f"the type of {name}", expected, form["type"])
-    if form["type"] not in ("Tensor", "Parameter"):
-        return _unlike(number, case, "DTYPE", f"the type of {name}", "Tensor", form["type"])
-    if tuple(form["shape"]) != facts.shape:
-        return _unlike(
-            number, case, "SHAPE", f"the shape of {name}", list(facts.shape), form["shape"]
-        )
-    if form["dtype"] != facts.dtype:
-        return _unlike(number, case, "DTYPE", f"the dtype of {name}", facts.dtype, form["dtype"])
-    device = request.device.split(":")[0]
-    if form["device"] != device:
-        return _unlike(number, case, "LAYOUT", f"the device of {name}", device, form["device"])
-    if _strides(facts.shape, facts.strides) != _strides(facts.shape, form["strides"]):
-        if case.layout == "contiguous":
-            return _unlike(
-                number,
-                case,
-                "LAYOUT",
-                f"the strides of {name}",
-                list(facts.strides),
-                form["strides"],
-            )
-        warnings.append(
-            f"for {case.layout} inputs the strides of {name} differ from the reference's"
-        )
+    form = given["facts"].get(facts.path)
+    if form is None:
+        return place.unlike("SHAPE", name, "there", "missing")
+    is_value = facts.kind == "value"
+    kind = "Tensor" if form["type"] == "Parameter" else form["type"]
+    expected_kind = facts.dtype if is_value else "Tensor"
+    checks: list[tuple[str, str, Any, Any]] = [("DTYPE", "type", expected_kind, kind)]
+    if not is_value and kind == "Tensor":
+        where = device.split(":", maxsplit=1)[0]
+        checks += [
+            ("SHAPE", "shape", list(facts.shape), form["shape"]),
+            ("DTYPE", "dtype", facts.dtype, form["dtype"]),
+            ("LAYOUT", "device", where, form["device"]),
+        ]
+    for verdict, what, expected, actual in checks:
+        if expected != actual:
+            return place.unlike(verdict, f"the {what} of {name}", expected, actual)
+    if is_value or _strides(facts.shape, facts.strides) == _strides(facts.shape, form["strides"]):
+        return None
+    if place.case.layout == "contiguous":
+        what = f"the strides of {name}"
+        return place.unlike("LAYOUT", what, list(facts.strides), form["strides"])
+    layout = place.case.layout
+    warnings.append(f"for {layout} inputs the strides of {name} differ from the reference's")
     return None
-
-
-def _unlike(
-    number: int, case: Case, verdict: str, what: str, expected: Any, actual: Any
-) -> Finding:
-    evidence = {"case": case.name, "expected": expected, "actual": actual}
-    return Finding(number, verdict, f"{what} is {actual}, the reference's {expected}", evidence)
 
 
 def _strides(shape: tuple[int, ...], strides: Any) -> list[int]:
@@ -174,16 +172,14 @@ def _named(path: str) -> str:
     return f"output {path}" if path else "the output"
 
 
-def _wrong(
-    number: int, case: Case, facts: OutputFacts, found: Comparison, call: int, trace: str
-) -> Finding:
+def _wrong(place: _Place, facts: OutputFacts, found: Comparison, call: int, trace: str) -> Finding:
     """What is wrong with a value, in one sentence and as facts."""
-    name = _named(facts.path)
-    place = f" at {list(found.index)}" if found.index else ""
+    name, case = _named(facts.path), place.case
+    where = f" at {list(found.index)}" if found.index else ""
     sentence = (
-        f"{name}{place} is {found.actual:.6g}, it should be {found.expected:.6g}"
+        f"{name}{where} is {found.actual:.6g}, it should be {found.expected:.6g}"
         if (isinstance(found.actual, int | float) and isinstance(found.expected, int | float))
-        else f"{name}{place} is {found.actual}, it should be {found.expected}"
+        else f"{name}{where} is {found.actual}, it should be {found.expected}"
     )
     sentence += f" ({case.name}{', second call' if call else ''})"
     if trace:
@@ -207,10 +203,10 @@ def _wrong(
         "scale": facts.scale.largest,
         "wrong_elements": found.wrong,
     }
-    return Finding(number, found.verdict, sentence, {**evidence, "note": trace})
+    return Finding(place.number, found.verdict, sentence, {**evidence, "note": trace})
 
 
-def _unwritten(facts: OutputFacts, actual: Any, call: int) -> str:
+def _unwritten(actual: Any, call: int) -> str:
     """How many elements still hold the poison, in words."""
     if not isinstance(actual, torch.Tensor) or not actual.numel():
         return ""
@@ -220,7 +216,7 @@ def _unwritten(facts: OutputFacts, actual: Any, call: int) -> str:
 
 
 def _repeats(
-    request: Request, number: int, case: Case, calls: list[dict[str, Any]], warnings: list[str]
+    request: Request, place: _Place, calls: list[dict[str, Any]], warnings: list[str]
 ) -> Finding | None:
     """Two calls on the same contents must agree bit by bit, or within the stated bound."""
     if len(calls) < 2:
@@ -244,6 +240,8 @@ def _repeats(
                 f"{name} differs between two calls by {relative:.2g} of its size, within the bound"
             )
             continue
-        sentence = f"{name} differs between two calls by {relative:.2g} of its size ({case.name})"
-        return Finding(number, "NONDETERMINISTIC", sentence, {"relative": relative})
+        sentence = (
+            f"{name} differs between two calls by {relative:.2g} of its size ({place.case.name})"
+        )
+        return Finding(place.number, "NONDETERMINISTIC", sentence, {"relative": relative})
     return None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
@@ -34,7 +35,7 @@ class LaunchRecorder:
         self.report = report
         self.launches: list[Launch] = []
         self.failures: list[BaseException] = []
-        self._known: dict[Any, Any] = {}
+        self._known: set[Any] = set()
 
     def install(self) -> None:
         original = JITFunction.run
@@ -63,37 +64,27 @@ class LaunchRecorder:
                 raise OutOfResources(shared, self.card.shared_bytes, "shared memory")
         except Exception as error:
             self.failures.append(error)
-            self._note(kernel, words, sizes, constants, compiled, str(error))
+            failed = Launch(kernel.__name__, words, sizes, constants, error=str(error)[:4000])
+            self._note(failed, compiled)
             raise
-        self._note(kernel, words, sizes, constants, compiled, "")
+        self._note(Launch(kernel.__name__, words, sizes, constants), compiled)
         return compiled
 
-    def _note(
-        self,
-        kernel: Any,
-        words: str,
-        grid: tuple[int, ...],
-        constants: dict[str, Any],
-        compiled: Any,
-        error: str,
-    ) -> None:
-        key = (kernel.__name__, words, grid, getattr(compiled, "hash", error))
+    def _note(self, launch: Launch, compiled: Any) -> None:
+        """Keeps a launch, once, with what the compiled kernel needs."""
+        key = (launch.kernel, launch.configuration, launch.grid, launch.error)
         if key in self._known or len(self.launches) >= _MOST_LAUNCHES:
             return
-        self._known[key] = True
-        used = usage(compiled.asm["cubin"]) if compiled is not None else None
-        self.launches.append(
-            Launch(
-                kernel.__name__,
-                words,
-                grid,
-                constants,
-                used.registers if used else None,
-                used.spill_bytes if used else None,
-                int(compiled.metadata.shared) if compiled is not None else None,
-                error[:4000],
+        self._known.add(key)
+        if compiled is not None:
+            used = usage(compiled.asm["cubin"])
+            launch = replace(
+                launch,
+                registers=used.registers if used else None,
+                spill_bytes=used.spill_bytes if used else None,
+                shared_bytes=int(compiled.metadata.shared),
             )
-        )
+        self.launches.append(launch)
 
 
 def _bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +92,7 @@ def _bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[s
     bound: dict[str, Any] = {p.name: p.default for p in kernel.params if p.has_default}
     for parameter, value in zip(kernel.params, args, strict=False):
         bound[parameter.name] = value
-    return {**bound, **kwargs}
+    return bound | kwargs
 
 
 def _constants(kernel: Any, bound: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +108,7 @@ def _constants(kernel: Any, bound: dict[str, Any]) -> dict[str, Any]:
 def _configuration(constants: dict[str, Any], kwargs: dict[str, Any]) -> str:
     """ "BLOCK_M=128, BLOCK_N=256, num_warps=8, num_stages=4"."""
     options = {k: kwargs[k] for k in ("num_warps", "num_stages", "num_ctas") if k in kwargs}
-    return ", ".join(f"{name}={value}" for name, value in {**constants, **options}.items())
+    return ", ".join(f"{name}={value}" for name, value in (constants | options).items())
 
 
 def _check_grid(grid: tuple[int, ...]) -> None:

@@ -64,8 +64,10 @@ class GlobalState:
         return tuple(found)
 
     def restore(self) -> None:
-        """Puts replaced functions and the default dtype back."""
+        """Puts replaced functions, the default dtype and the TF32 switches back."""
         for name, (place, attribute) in _FUNCTIONS.items():
             if getattr(place, attribute) is not self.functions[name]:
                 setattr(place, attribute, self.functions[name])
         torch.set_default_dtype(self.switches["torch's default dtype"])
+        torch.backends.cuda.matmul.allow_tf32 = self.switches["TF32 for matrix products"]
+        torch.backends.cudnn.allow_tf32 = self.switches["TF32 for convolutions"]

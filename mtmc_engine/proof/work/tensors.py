@@ -10,18 +10,15 @@ from mtmc_engine.proof.wire import Distribution, Layout
 
 # Row padding of a slice in elements: odd, so that rows are not aligned.
 _PADDING = 3
+_FACTORS = {"times 3": 3.0, "times 0.01": 0.01, "negated": -1.0}
 
 
 def distributed(value: Any, distribution: Distribution) -> Any:
     """A floating-point tensor's contents changed as `distribution` says; others as they are."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return value
-    if distribution == "times 3":
-        return value * 3
-    if distribution == "times 0.01":
-        return value * 0.01
-    if distribution == "negated":
-        return -value
+    if distribution in _FACTORS:
+        return value * _FACTORS[distribution]
     if distribution == "large offset":
         return value + (1000.0 if value.dtype in (torch.float32, torch.float64) else 64.0)
     if distribution == "constant rows" and value.dim() and value.shape[-1]:

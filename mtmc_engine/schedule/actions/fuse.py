@@ -22,6 +22,7 @@ broadcast operands are loaded by their own strides; padding lanes must not enter
 
 
 def legal(context: Context) -> list[Action]:
+    """Neighbours that fit one template together, with no other region between them."""
     found: list[Action] = []
     for writer, group in enumerate(context.groups):
         for reader in sorted(_readers(context, writer)):

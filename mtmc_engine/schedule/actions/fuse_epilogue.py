@@ -22,6 +22,7 @@ another layout first."""
 
 
 def legal(context: Context) -> list[Action]:
+    """Heavy library calls that at least two fusable regions follow."""
     found: list[Action] = []
     for group in context.groups:
         if isinstance(group.form, Library) and context.is_heavy(group):

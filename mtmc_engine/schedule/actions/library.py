@@ -20,6 +20,7 @@ Pitfalls: do not change dtypes or layouts on the way; do not leave unused kernel
 
 
 def legal(context: Context) -> list[Action]:
+    """Regions with a kernel of their own."""
     return [
         Action(NAME, f"library {group.region}", group.region, reason=_reason(context, group))
         for group in context.groups

@@ -23,6 +23,7 @@ means divide by the true count, not by the block."""
 
 
 def legal(context: Context) -> list[Action]:
+    """Library regions that fit a template."""
     return [
         Action(NAME, f"lower {group.region}", group.region, reason=_reason(context, group))
         for group in context.groups

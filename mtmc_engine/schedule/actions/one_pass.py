@@ -20,6 +20,7 @@ count as absent, not as zeros; E[x*x] - E[x]**2 cancels for a large mean and is 
 
 
 def legal(context: Context) -> list[Action]:
+    """Regions whose kernel sweeps its rows more than once."""
     found: list[Action] = []
     for group in context.groups:
         best = best_of(context, group, NAME)

@@ -21,6 +21,7 @@ _PER_REGION = 2
 
 
 def legal(context: Context) -> list[Action]:
+    """Other stages or warps, the most promising of each region."""
     found: list[Action] = []
     for group in context.groups:
         for params, _ in ranked(context, group, NAME)[:_PER_REGION]:

@@ -25,6 +25,7 @@ _PER_REGION = 3
 
 
 def legal(context: Context) -> list[Action]:
+    """Other block sizes, the most promising of each region."""
     found: list[Action] = []
     for group in context.groups:
         for params, cost in ranked(context, group, NAME)[:_PER_REGION]:

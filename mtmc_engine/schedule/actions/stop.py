@@ -12,6 +12,7 @@ GUIDE = "Nothing to write: the program stays as it is."
 
 
 def legal(context: Context) -> list[Action]:
+    """Always legal."""
     total = sum(cost.time_us for cost in context.costs.values())
     ideal = sum(cost.of_peak * cost.time_us for cost in context.costs.values())
     reached = ideal / total if total else 1.0

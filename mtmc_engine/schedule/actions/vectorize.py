@@ -20,6 +20,7 @@ thread cost registers."""
 
 
 def legal(context: Context) -> list[Action]:
+    """Regions whose kernel can move more bytes a load."""
     found: list[Action] = []
     for group in context.groups:
         best = best_of(context, group, NAME)

@@ -144,13 +144,19 @@ class Body:
             return self.tensors[value.source]
         if value.hint:
             return value.hint
-        return {"reduce": f"row_{value.fold}"}.get(value.kind, _word(value))
+        return f"row_{value.fold}" if value.kind == "reduce" else _word(value)
 
     def store(self, output: Output, name: str) -> None:
         """Stores one output under the pointer `name`_ptr."""
-        axes = storage_axes(output.tensor)
+        self._store(output.tensor.value, name, storage_axes(output.tensor))
+
+    def store_value(self, value: Value, name: str) -> None:
+        """Stores a value in the order of its axes under the pointer `name`_ptr."""
+        self._store(value, name, resolved(value.axes))
+
+    def _store(self, value: Value, name: str, axes: Dim) -> None:
+        arguments = [self.pointer(name, axes), self.texts[value].text]
         mask = self.frame.mask(axes)
-        arguments = [self.pointer(name, axes), self.texts[output.tensor.value].text]
         if mask:
             arguments.append(f"mask={mask}")
         self.lines.append(f"tl.store({', '.join(arguments)})")

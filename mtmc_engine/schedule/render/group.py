@@ -7,66 +7,94 @@ from collections.abc import Iterable, Sequence
 from mtmc_engine.core.graph import Graph
 from mtmc_engine.core.program import Templated
 from mtmc_engine.schedule.labels import label_of
+from mtmc_engine.schedule.render.matmul import render_matmul
 from mtmc_engine.schedule.render.names import RESERVED, Names, identifier, tensor_names
 from mtmc_engine.schedule.render.pointwise import render_pointwise
 from mtmc_engine.schedule.render.rows import render_rows
 from mtmc_engine.schedule.render.unit import GroupText, Unit
-from mtmc_engine.schedule.templates.space import space_of
+from mtmc_engine.schedule.templates.space import product_space, space_of
 from mtmc_engine.schedule.templates.trace import trace
 
 _TEMPLATES = {"pointwise": render_pointwise, "rows": render_rows}
 
 # Names that kernels use for indices, masks and sizes.
-_KERNEL_NAMES = [
-    "row",
-    "rows",
-    "cols",
-    "mask",
-    "row_mask",
-    "col_mask",
-    "offsets",
-    "n_rows",
-    "n_cols",
-    "n_elements",
-    "outer",
-    "inner",
-    "reduced",
-    "n_outer",
-    "n_inner",
-    "n_reduced",
-    "inner_mask",
-    "reduced_mask",
-    "inner_blocks",
-    "col_blocks",
-    "row_block",
-    "col_block",
-    "grid",
-    "tanh",
-    "log1p",
-    "expm1",
-]
+_KERNEL_NAMES = frozenset(
+    [
+        "row",
+        "rows",
+        "cols",
+        "mask",
+        "row_mask",
+        "col_mask",
+        "offsets",
+        "n_rows",
+        "n_cols",
+        "n_elements",
+        "outer",
+        "inner",
+        "reduced",
+        "n_outer",
+        "n_inner",
+        "n_reduced",
+        "inner_mask",
+        "reduced_mask",
+        "inner_blocks",
+        "col_blocks",
+        "row_block",
+        "col_block",
+        "grid",
+        "M",
+        "N",
+        "K",
+        "a",
+        "b",
+        "a_ptrs",
+        "b_ptrs",
+        "acc",
+        "k",
+        "ks",
+        "tiles_m",
+        "tiles_n",
+        "tile_m",
+        "tile_n",
+        "group",
+        "within",
+        "group_rows",
+        "tanh",
+        "log1p",
+        "expm1",
+    ]
+)
 
 
 def render_group(
-    graph: Graph, nodes: Sequence[str], form: Templated, taken: Iterable[str] = ()
+    graph: Graph,
+    nodes: Sequence[str],
+    form: Templated,
+    taken: Iterable[str] = (),
+    precision: str = "ieee",
 ) -> GroupText:
     """Kernel and launcher of one group.
 
-    taken: names of the module that the launcher must not have.
+    taken:     names of the module that the launcher must not have.
+    precision: of float32 matrix products, "ieee" or "tf32".
     Raises Unsupported where the template does not fit the group.
     """
     program = trace(graph, nodes)
     label = label_of(graph, nodes)
     launcher = launcher_name(label, set(taken))
     names = Names([*_KERNEL_NAMES, launcher])
+    product = form.template == "matmul"
     unit = Unit(
         launcher,
         summary(label, form),
         program,
-        space_of(program),
+        product_space(program) if product else space_of(program),
         tensor_names(graph, program.loads, names),
         names,
     )
+    if product:
+        return render_matmul(unit, form.params, precision)
     return _TEMPLATES[form.template](unit, form.params)
 
 

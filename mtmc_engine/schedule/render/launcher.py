@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mtmc_engine.schedule.ops import Unsupported
-from mtmc_engine.schedule.render.frame import mentions
 from mtmc_engine.schedule.templates.axes import Axis, Dim, leaves
-from mtmc_engine.schedule.templates.space import Block, Run, resolved, storage_axes
+from mtmc_engine.schedule.templates.space import resolved, storage_axes
 from mtmc_engine.schedule.templates.tensors import Tensor
 from mtmc_engine.schedule.templates.trace import Output, Trace
 
@@ -100,25 +99,9 @@ def _dtype_argument(output: Output, program: Trace, load: str) -> str:
 
 def contiguous_lines(program: Trace, tensors: Mapping[str, str]) -> list[str]:
     """One statement per operand whose strides the kernel takes for dense."""
+    read = {value.source for value in program.values}
     return [
         f"{tensors[name]} = {tensors[name]}.contiguous()"
         for name, tensor in program.loads.items()
-        if storage_axes(tensor)
+        if storage_axes(tensor) and name in read
     ]
-
-
-def size_lines(
-    blocks: Mapping[Block, str], runs: Mapping[Run, str], sizes: Sizes, used: str
-) -> list[str]:
-    """Statements for the sizes that the launch or the kernel names."""
-    lines = [
-        f"{name} = {sizes.of(block.axes)}"
-        for block, name in blocks.items()
-        if block.axes and mentions(used, name)
-    ]
-    lines += [
-        f"{name} = {sizes.of(run.axes)}"
-        for run, name in runs.items()
-        if name not in blocks.values() and mentions(used, name)
-    ]
-    return lines

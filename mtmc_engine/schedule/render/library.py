@@ -11,6 +11,7 @@ _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "matmul": "@", "mm": "@", "bmm": "@",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
     "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
+    "__and__": "&", "__or__": "|", "__xor__": "^",
 }  # fmt: skip
 
 # Functions that take ATen's own positional arguments.
@@ -126,6 +127,8 @@ def library_call(node: Node, render: Render) -> str:
         return f"{_operand(args[1])} - {_operand(args[0])}"
     if node.op in _METHODS:
         return f"{_operand(args[0])}.{_METHODS[node.op]}({', '.join(args[1:] + kwargs)})"
+    if word in ("layer_norm", "group_norm"):
+        args = args[:5]  # ATen's last argument is a cuDNN switch
     if node.op in _FUNCTIONS:
         return f"{_FUNCTIONS[node.op]}({', '.join(args + kwargs)})"
     if word in _SAME_NAME and node.op.endswith(".default"):
@@ -160,6 +163,7 @@ _SYM_INFIX = {
 def size_expression(node: Node, render: Render) -> str:
     """A "sym" node as a Python expression over sizes."""
     kind, *rest = node.args
+    kind = kind.rstrip("_")
     args = [render(arg) for arg in rest]
     if kind == "size":
         return f"{args[0]}.shape[{args[1]}]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mtmc_engine.core.graph import Arg, Graph, Node
@@ -55,13 +56,14 @@ def _group_texts(task: Task, schedule: Schedule) -> dict[int, GroupText]:
     """Rendered text of every group that has a kernel, by its place in the schedule."""
     taken = {task.entry, entry_name(task), *task.arguments, *HELPERS}
     texts: dict[int, GroupText] = {}
+    precision = "tf32" if task.tf32 or task.policy.precision == "tf32" else "ieee"
     for at, group in enumerate(schedule.groups):
         if isinstance(group.form, ByHand):
             texts[at] = _by_hand_text(task.graph, group, hand_written(group.form.source))
             taken |= hand_written(group.form.source).names
     for at, group in enumerate(schedule.groups):
         if isinstance(group.form, Templated):
-            text = render_group(task.graph, group.nodes, group.form, taken)
+            text = render_group(task.graph, group.nodes, group.form, taken, precision)
             taken |= {text.launcher, f"{text.launcher}_kernel"}
             texts[at] = text
     return dict(sorted(texts.items()))
@@ -164,9 +166,11 @@ class _Entry:
         lines: list[str] = []
         for at, group in enumerate(self.schedule.groups):
             if at in self.texts:
+                before = set(self.texts[at].before)
+                lines += self._library(n for n in self.task.graph.nodes if n.name in before)
                 lines.append(self._launch(self.texts[at]))
             else:
-                lines += self._library(group)
+                lines += self._library(self._nodes(group))
         for path, name in self.task.graph.mutations.items():
             lines.append(f"self.{path}.copy_({self.names[name]})")
         lines.append(f"return {self._result(self.task.graph.outputs)}")
@@ -184,27 +188,29 @@ class _Entry:
             else:
                 self.names[value.name] = local.fresh(value.name)
         made = [name for text in self.texts.values() for name in text.results]
-        plain = [n.name for g in self.schedule.groups for n in self._library_nodes(g)]
+        made += [name for text in self.texts.values() for name in text.before]
+        for group in self.schedule.groups:
+            if isinstance(group.form, Library):
+                made += group.nodes
         for node in graph.nodes:
-            if node.name in made or node.name in plain:
+            if node.name in made and node.op != "sym":
                 wanted = identifier(node.name)
                 if wanted in local.taken:
                     wanted = f"{wanted}_out"
                 self.names[node.name] = local.fresh(wanted)
 
-    def _library_nodes(self, group: Group) -> list[Node]:
-        if not isinstance(group.form, Library):
-            return []
+    def _nodes(self, group: Group) -> list[Node]:
         wanted = set(group.nodes)
-        return [n for n in self.task.graph.nodes if n.name in wanted and n.op != "sym"]
+        return [node for node in self.task.graph.nodes if node.name in wanted]
 
     def _launch(self, text: GroupText) -> str:
         call = f"{text.launcher}({', '.join(self._text('%' + name) for name in text.arguments)})"
         return f"{', '.join(self.names[name] for name in text.results)} = {call}"
 
-    def _library(self, group: Group) -> list[str]:
+    def _library(self, nodes: Iterable[Node]) -> list[str]:
+        """One statement a node; integers over sizes are written where they are needed."""
         return [
-            f"{self.names[node.name]} = {self._call(node)}" for node in self._library_nodes(group)
+            f"{self.names[node.name]} = {self._call(node)}" for node in nodes if node.op != "sym"
         ]
 
     def _call(self, node: Node) -> str:

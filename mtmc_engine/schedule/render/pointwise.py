@@ -8,17 +8,26 @@ from mtmc_engine.core.program import Param
 from mtmc_engine.schedule.render.body import Body
 from mtmc_engine.schedule.render.expressions import Text
 from mtmc_engine.schedule.render.frame import Frame, Walk
+from mtmc_engine.schedule.render.launcher import Sizes
 from mtmc_engine.schedule.render.rows import block_sizes
 from mtmc_engine.schedule.render.unit import GroupText, Launch, Unit, assemble
+from mtmc_engine.schedule.templates.lanes import masked_lanes
 
 
 def render_pointwise(unit: Unit, params: Mapping[str, Param]) -> GroupText:
     """One kernel over all elements."""
     runs = unit.space.outer.runs + unit.space.reduced.runs
     frame, launch = _tile(unit, params) if len(runs) > 1 else _flat(unit, params)
-    body = Body(unit.program, frame, unit.tensors, unit.names)
+    axes = unit.space.outer.axes + unit.space.reduced.axes
+    lanes = masked_lanes(unit.inside, unit.space.finished, axes)
+    body = Body(unit.program, frame, unit.tensors, unit.names, lanes)
     body.emit(unit.inside)
     unit.store_all(body)
+    for total, name in unit.vectors.items():
+        folded = body.texts[total.operands[0]].text
+        for axis in reversed(range(min(len(runs), 2))):
+            folded = f"tl.{total.fold}({folded}, axis={axis})"
+        body.lines.append(f"tl.store({name}_ptr + tl.program_id(0), {folded})")
     return assemble(unit, frame, body, launch)
 
 
@@ -33,11 +42,15 @@ def _flat(unit: Unit, params: Mapping[str, Param]) -> tuple[Frame, Launch]:
             ("mask", "mask = offsets < n_elements"),
         ],
     )
-    name, _ = unit.outputs()[0]
+    size = Sizes(unit.program, unit.tensors).of(unit.space.reduced.axes)
+    for name in unit.direct:
+        size = f"{name}.numel()"
+        break
     constants = {"BLOCK_SIZE": str(params["block"])}
     grid = f"(triton.cdiv(n_elements, {params['block']}),)"
     options = {"num_warps": params["warps"]}
-    return frame, Launch(grid, constants, options, {"n_elements": f"{name}.numel()"})
+    programs = f"triton.cdiv({size}, {params['block']})"
+    return frame, Launch(grid, constants, options, {"n_elements": size}, programs=programs)
 
 
 def _tile(unit: Unit, params: Mapping[str, Param]) -> tuple[Frame, Launch]:

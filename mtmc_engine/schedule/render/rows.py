@@ -11,7 +11,7 @@ from mtmc_engine.schedule.render.frame import Frame, Walk
 from mtmc_engine.schedule.render.launcher import Sizes
 from mtmc_engine.schedule.render.unit import GroupText, Launch, Unit, assemble
 from mtmc_engine.schedule.templates.lanes import masked_lanes
-from mtmc_engine.schedule.templates.space import Block, Run
+from mtmc_engine.schedule.templates.space import Block, Run, resolved
 
 
 def render_rows(unit: Unit, params: Mapping[str, Param]) -> GroupText:
@@ -26,6 +26,8 @@ def render_rows(unit: Unit, params: Mapping[str, Param]) -> GroupText:
     body = Body(unit.program, frame, unit.tensors, unit.names, lanes)
     body.emit(unit.inside)
     unit.store_all(body)
+    for total, name in unit.vectors.items():
+        body.store_value(total.operands[0], name)
     return assemble(unit, frame, body, launch)
 
 
@@ -134,7 +136,7 @@ def _inner(unit: Unit, params: Mapping[str, Param]) -> tuple[Frame, Launch]:
 def _whole(unit: Unit, size: str) -> str:
     """Block that holds the whole reduced dimension, which may be empty where rows are stored."""
     wide = set(unit.space.reduced.axes)
-    stored = [set(output.tensor.value.axes) for _, output in unit.outputs()]
+    stored = [set(resolved(output.tensor.value.axes)) for output in unit.direct.values()]
     if any(wide & axes for axes in stored):
         return f"triton.next_power_of_2({size})"
     return f"triton.next_power_of_2(max({size}, 1))"

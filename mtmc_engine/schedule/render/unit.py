@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from mtmc_engine.core.graph import TensorSpec
 from mtmc_engine.schedule.render.body import Body
+from mtmc_engine.schedule.render.finish import finished_text
 from mtmc_engine.schedule.render.frame import Frame, mentions, used_prelude
 from mtmc_engine.schedule.render.launcher import Sizes, allocation, contiguous_lines
 from mtmc_engine.schedule.render.names import Names
 from mtmc_engine.schedule.templates.space import Space, depends_on, resolved
-from mtmc_engine.schedule.templates.tensors import Tensor, Value
+from mtmc_engine.schedule.templates.tensors import Value
 from mtmc_engine.schedule.templates.trace import Output, Trace
 
 WIDTH = 100
@@ -26,6 +27,7 @@ class GroupText:
                the graph values `results`, one alone or a tuple.
     helpers:   device functions of this tool's own that the kernels call.
     imports:   import statements beyond torch and Triton.
+    before:    views among the group's nodes that the library makes first.
     """
 
     source: str
@@ -34,6 +36,7 @@ class GroupText:
     results: tuple[str, ...]
     helpers: frozenset[str] = frozenset()
     imports: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
 
 
 @dataclass
@@ -43,7 +46,7 @@ class Unit:
     label:   what the launcher is called; the kernel is `label`_kernel.
     summary: the launcher's docstring.
     tensors: parameter names of the operands by graph value.
-    names:   names in the kernel; `outer_names` those in the launcher.
+    names:   taken names, in kernel and launcher alike.
     """
 
     label: str
@@ -52,52 +55,45 @@ class Unit:
     space: Space
     tensors: Mapping[str, str]
     names: Names
-    stored: list[tuple[str, Output]] = field(default_factory=list)
 
-    @property
-    def after(self) -> set[Value]:
-        """Values that the launcher computes from the kernel's results."""
-        return depends_on(self.program, self.space.finished)
-
-    @property
+    @cached_property
     def inside(self) -> list[Value]:
-        """Values that the kernel computes."""
-        after = self.after
-        return [v for v in self.program.values if v not in after and self._feeds_kernel(v, after)]
-
-    def _feeds_kernel(self, value: Value, after: set[Value]) -> bool:
-        readers = [v for v in self.program.values if value in v.operands]
-        if value.kind != "count" or not readers:
-            return True
-        return any(reader not in after for reader in readers)
+        """Values that the kernel computes: what its stores need."""
+        after = depends_on(self.program, self.space.finished)
+        needed = {o.tensor.value for o in self.program.outputs} - after
+        needed |= {total.operands[0] for total in self.space.finished}
+        for value in reversed(self.program.values):
+            if value in needed:
+                needed.update(value.operands)
+        return [value for value in self.program.values if value in needed]
 
     @property
     def folds(self) -> list[Value]:
-        return [v for v in self.inside if v.kind == "reduce"]
+        """Reductions in the kernel."""
+        return [value for value in self.inside if value.kind == "reduce"]
 
-    def outputs(self) -> list[tuple[str, Output]]:
-        """(name, output) of everything that the kernel stores."""
-        after = self.after
-        direct = [o for o in self.program.outputs if o.tensor.value not in after]
-        if not self.stored:
-            for output in direct:
-                name = "out" if len(direct) == 1 and not self.space.finished else output.name
-                self.stored.append((self.names.fresh(name), output))
-            for total in self.space.finished:
-                self.stored.append(self._vector(total))
-        return self.stored
+    @cached_property
+    def direct(self) -> dict[str, Output]:
+        """Outputs that the kernel stores, by the name of the launcher's tensor."""
+        after = depends_on(self.program, self.space.finished)
+        found = [o for o in self.program.outputs if o.tensor.value not in after]
+        only = len(self.program.outputs) == 1
+        return {self.names.fresh("out" if only else o.name): o for o in found}
 
-    def _vector(self, total: Value) -> tuple[str, Output]:
-        """Per-row values that the launcher folds by itself."""
-        operand = total.operands[0]
-        axes = resolved(operand.axes)
-        hint = operand.hint or "partial"
-        name = self.names.fresh(f"{hint}s" if not hint.endswith("s") else f"{hint}_rows")
-        spec = TensorSpec((0,), operand.dtype)
-        return name, Output(name, Tensor(operand, (axes,)), spec)
+    @cached_property
+    def vectors(self) -> dict[Value, str]:
+        """Names of the vectors whose totals the launcher computes, by total."""
+        return {total: self.names.fresh(self._plural(total)) for total in self.space.finished}
+
+    def _plural(self, total: Value) -> str:
+        hint = total.operands[0].hint
+        if not self.space.folded or not hint:
+            return "partials"
+        return hint if hint.endswith("s") and hint != "loss" else f"{hint}es".replace("ees", "es")
 
     def store_all(self, body: Body) -> None:
-        for name, output in self.outputs():
+        """Stores every direct output."""
+        for name, output in self.direct.items():
             body.store(output, name)
 
 
@@ -108,7 +104,11 @@ class Launch:
     grid:      expression of the grid.
     constants: constexpr name -> expression.
     options:   num_warps and the like.
+    sizes:     name -> expression of the sizes that kernel or launch may need.
     setup:     statements before the launch, after the outputs are allocated.
+    strides:   kernel argument -> expression, all of them passed.
+    head:      statements at the top of the launcher: the constants to tune.
+    programs:  number of programs, where each stores one partial result.
     """
 
     grid: str
@@ -116,21 +116,27 @@ class Launch:
     options: Mapping[str, object]
     sizes: Mapping[str, str]
     setup: tuple[str, ...] = ()
+    strides: Mapping[str, str] = field(default_factory=dict)
+    head: tuple[str, ...] = ()
+    programs: str = ""
 
 
-def assemble(unit: Unit, frame: Frame, body: Body, launch: Launch) -> GroupText:
-    """Kernel and launcher of a group as source text."""
-    lines = shared_offsets(used_prelude(frame.prelude, body.lines), body.lines)
+def assemble(
+    unit: Unit, frame: Frame, body: Body, launch: Launch, prologue: Sequence[str] = ()
+) -> GroupText:
+    """Kernel and launcher of a group as source text. prologue: statements that come first."""
+    rest = shared_offsets(used_prelude(frame.prelude, body.lines), body.lines)
+    lines = [*prologue, *rest]
     text = "\n".join(lines)
-    pointers = [*unit.tensors.values(), *(name for name, _ in unit.outputs())]
+    pointers = [*unit.tensors.values(), *unit.direct, *unit.vectors.values()]
     used_pointers = [name for name in pointers if mentions(text, f"{name}_ptr")]
     sizes = [name for name in launch.sizes if mentions(text, name)]
-    parameters = [f"{name}_ptr" for name in used_pointers] + sizes
+    parameters = [f"{name}_ptr" for name in used_pointers] + sizes + list(launch.strides)
     parameters += [f"{name}: tl.constexpr" for name in launch.constants]
     kernel = "\n".join(
         ["@triton.jit", *signature(f"def {unit.label}_kernel", parameters), *indented(lines)]
     )
-    call = [*used_pointers, *sizes]
+    call = [*used_pointers, *sizes, *launch.strides.values()]
     call += [f"{name}={text}" for name, text in launch.constants.items()]
     call += [f"{name}={value}" for name, value in launch.options.items()]
     launcher = _launcher(unit, launch, f"{unit.label}_kernel[{launch.grid}]", call)
@@ -140,34 +146,54 @@ def assemble(unit: Unit, frame: Frame, body: Body, launch: Launch) -> GroupText:
         tuple(unit.program.loads),
         tuple(output.name for output in unit.program.outputs),
         frozenset(body.helpers),
+        before=unit.program.before,
     )
 
 
 def _launcher(unit: Unit, launch: Launch, kernel: str, call: list[str]) -> str:
     sizes = Sizes(unit.program, unit.tensors)
-    outputs = unit.outputs()
     parameters = [f"{name}: torch.Tensor" for name in unit.tensors.values()]
     count = len(unit.program.outputs)
     result = "torch.Tensor" if count == 1 else f"tuple[{', '.join(['torch.Tensor'] * count)}]"
-    allocations = [allocation(output, sizes, name) for name, output in outputs]
-    returned = ", ".join(name for name, _ in outputs)
-    first = outputs[0][0]
-    early = [f"if {first}.numel() == 0:", f"    return {returned}"]
-    launch_lines = wrapped_call(kernel, call)
-    rest = [*launch.setup, *launch_lines]
-    needed = "\n".join([*rest, *allocations])
+    allocations = [allocation(output, sizes, name) for name, output in unit.direct.items()]
+    allocations += _vector_allocations(unit, launch, sizes)
+    returned = _returned(unit, sizes)
+    first = next(iter([*unit.direct, *unit.vectors.values()]))
+    rest = [*launch.setup, *wrapped_call(kernel, call)]
+    needed = "\n".join(rest)
     named = size_lines({n: t for n, t in launch.sizes.items() if mentions(needed, n)})
     lines = [
         f'"""{unit.summary}"""',
+        *launch.head,
         *contiguous_lines(unit.program, unit.tensors),
         *allocations,
-        *early,
+        f"if {first}.numel() == 0:",
+        f"    return {returned}",
         *named,
         *rest,
         f"return {returned}",
     ]
     head = signature(f"def {unit.label}", parameters, f" -> {result}")
     return "\n".join([*head, *indented(lines)])
+
+
+def _vector_allocations(unit: Unit, launch: Launch, sizes: Sizes) -> list[str]:
+    like = next(iter(unit.tensors.values()))
+    lines = []
+    for total, name in unit.vectors.items():
+        operand = total.operands[0]
+        length = launch.programs or sizes.of(resolved(operand.axes))
+        lines.append(f"{name} = {like}.new_empty({length}, dtype=torch.{operand.dtype})")
+    return lines
+
+
+def _returned(unit: Unit, sizes: Sizes) -> str:
+    """What the launcher returns, in the order of the group's outputs."""
+    names = {output.name: name for name, output in unit.direct.items()}
+    return ", ".join(
+        names.get(output.name) or finished_text(output, unit.vectors, sizes)
+        for output in unit.program.outputs
+    )
 
 
 def size_lines(sizes: Mapping[str, str]) -> list[str]:

@@ -3,32 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.graph import Graph
 from mtmc_engine.core.program import Param, Templated
 from mtmc_engine.schedule.ops import Unsupported
-from mtmc_engine.schedule.templates.space import Space, space_of
+from mtmc_engine.schedule.templates.space import Space, product_space, space_of
 from mtmc_engine.schedule.templates.trace import Trace, trace
 
 LONGEST_ROW = 16384
 ELEMENTS_PER_PROGRAM = 4096
+# Tiles by preference: block_m, block_n, block_k, warps, stages. The first that fills the card.
+HALF_TILES = ((128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4))
+SINGLE_TILES = ((128, 128, 32, 8, 3), (64, 64, 32, 4, 3), (32, 64, 32, 4, 3), (32, 32, 32, 4, 3))
 
 
 def lowering(graph: Graph, nodes: Sequence[str], device: DeviceCard) -> Templated | None:
     """The default template and parameters for a group; None where it stays a library call."""
     try:
         program = trace(graph, nodes)
-        if any(value.kind == "matmul" for value in program.values):
-            return None
+        if program.products:
+            return _product(program, product_space(program), device)
         space = space_of(program)
     except Unsupported:
         return None
     if not space.folded:
         if space.finished:
-            return None
+            return Templated("pointwise", {"block": 4096, "warps": 8})
         return Templated("pointwise", {"block": 1024, "warps": 4})
     return _rows(program, space, device)
+
+
+def _product(program: Trace, space: Space, device: DeviceCard) -> Templated:
+    operand = program.products[0].product
+    assert operand is not None
+    single = program.specs[operand.left].dtype == "float32"
+    tiles = SINGLE_TILES if single else HALF_TILES
+    rows, columns = space.outer.size, space.reduced.size
+    for tile in tiles:
+        if ceil(rows / tile[0]) * ceil(columns / tile[1]) >= device.sms:
+            break
+    block_m, block_n, block_k, warps, stages = tile
+    return Templated(
+        "matmul",
+        {
+            "block_m": block_m,
+            "block_n": block_n,
+            "block_k": block_k,
+            "group_m": 8,
+            "warps": warps,
+            "stages": stages,
+        },
+    )
 
 
 def _rows(program: Trace, space: Space, device: DeviceCard) -> Templated | None:

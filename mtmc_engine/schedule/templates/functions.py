@@ -119,3 +119,7 @@ def round_to(dtype: str, back: str) -> Function:
     """Rounds to a narrower storage type and returns to the kernel type `back`."""
     text = f"{{0}}.to(tl.{dtype}).to(tl.{back})"
     return Function(text, Level.ATOM, (Level.ATOM,), lambda x: x)
+
+
+# What a launcher may compute from totals: torch has these under the same names.
+FINISHING = (ADD, SUB, MUL, DIV, NEG, SQRT, RSQRT, EXP, LOG, ABS)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from mtmc_engine.schedule.ops import require
+from mtmc_engine.schedule.templates import functions as fn
 from mtmc_engine.schedule.templates.axes import Axis, Dim, leaves
 from mtmc_engine.schedule.templates.tensors import Tensor, Value
 from mtmc_engine.schedule.templates.trace import Trace
@@ -91,6 +92,22 @@ def space_of(program: Trace) -> Space:
     )
 
 
+def product_space(program: Trace) -> Space:
+    """Rows (outer) and columns (reduced) of a group with one matrix product."""
+    require(len(program.products) == 1, "several matrix products")
+    require(not program.reductions, "a reduction after a matrix product")
+    order = resolved(program.products[0].axes)
+    axes = {axis for value in program.values for axis in resolved(value.axes)}
+    require(axes <= set(order), "an operand that is wider than the product")
+    for output in program.outputs:
+        full = set(storage_axes(output.tensor)) == set(order)
+        require(full, "a result that is narrower than the product")
+    columns = frozenset(resolved(program.products[0].axes[-1:]))
+    runs = _runs(order, columns, _layouts(program, ()))
+    at = next(i for i, run in enumerate(runs) if run.axes[0] in columns)
+    return Space(Block(tuple(runs[:at])), Block(tuple(runs[at:])), Block(), False)
+
+
 def depends_on(program: Trace, roots: Sequence[Value]) -> set[Value]:
     """The roots and every value computed from them."""
     found = set(roots)
@@ -112,12 +129,17 @@ def _finished(program: Trace) -> tuple[Value, ...]:
     totals = tuple(value for value in program.reductions if not resolved(value.axes))
     for value in depends_on(program, totals):
         require(not resolved(value.axes), "elements that need a total of all elements")
+        if value not in totals and value.function is not None:
+            known = value.function in fn.FINISHING or ".to(" in value.function.text
+            require(known, "a function of a total")
+    for value in totals:
+        require(value.operands[0] not in totals, "a total of a total")
     return totals
 
 
 def _canonical_order(program: Trace, values: Sequence[Value]) -> Dim:
     every = set().union(*(resolved(value.axes) for value in values)) if values else set()
-    every |= {axis for tensor in program.loads.values() for axis in storage_axes(tensor)}
+    every |= {axis for tensor in program.layouts for axis in storage_axes(tensor)}
     full = [value for value in values if len(resolved(value.axes)) == len(every)]
     require(bool(full), "no value spans all dimensions")
     loads = [value for value in full if value.kind == "load"]
@@ -126,7 +148,7 @@ def _canonical_order(program: Trace, values: Sequence[Value]) -> Dim:
 
 def _layouts(program: Trace, finished: Sequence[Value]) -> list[Dim]:
     after = depends_on(program, finished)
-    layouts = [storage_axes(tensor) for tensor in program.loads.values()]
+    layouts = [storage_axes(tensor) for tensor in program.layouts]
     layouts += [
         storage_axes(output.tensor)
         for output in program.outputs

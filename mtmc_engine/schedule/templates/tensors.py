@@ -26,7 +26,7 @@ class Value:
     kind:   "load" reads the graph value `source`; "compute" applies `function` to `args`;
             "reduce" folds its argument over the axes `over` by `fold`; "count" is the number of
             elements along `over`; "gather" reads `source` at position args[0] of the axis
-            `over`, where args[1] holds; "matmul" multiplies two loads along `over`.
+            `over`, where args[1] holds; "matmul" is a matrix product of two tensors.
     axes:   what it varies along; for loads and gathers in storage order.
     dtype:  type inside the kernel: half types are computed in float32.
     hint:   what a reader would call it.
@@ -40,13 +40,29 @@ class Value:
     fold: Fold = "sum"
     over: Dim = ()
     source: str = ""
-    transposed: bool = False
+    product: Product | None = None
     hint: str = ""
 
     @property
     def operands(self) -> tuple[Value, ...]:
         """The arguments that are values."""
         return tuple(arg for arg in self.args if isinstance(arg, Value))
+
+
+@dataclass(frozen=True)
+class Product:
+    """Operands of a matrix product: graph values, and their dimensions by role.
+
+    left, right: [rows, k] and [k, columns], where `rows` and `k` are positions of dimensions in
+    storage; more dimensions of the left one are joined with its rows.
+    """
+
+    left: str
+    right: str
+    left_rows: int
+    left_k: int
+    right_k: int
+    right_columns: int
 
 
 @dataclass(frozen=True)
@@ -111,11 +127,12 @@ def broadcast(tensors: Sequence[Tensor]) -> tuple[Dim, ...]:
 class Builder:
     """Makes the values of one group; equal computations become one value.
 
-    values: in order of creation.
+    values: in order of creation. loads: tensors that enter the group, by graph value.
     spec:   of the first result of the node that is being expanded.
     """
 
     values: list[Value] = field(default_factory=list)
+    loads: dict[str, Tensor] = field(default_factory=dict)
     spec: TensorSpec = field(default_factory=lambda: TensorSpec((), "float32"))
     _seen: dict[tuple[object, ...], Value] = field(default_factory=dict)
 
@@ -141,7 +158,20 @@ class Builder:
         axes = tuple(axis for dim in dims for axis in dim)
         dtype = kernel_dtype(spec.dtype)
         value = self._make(("load", source), lambda: Value("load", axes, dtype, source=source))
-        return Tensor(value, dims)
+        self.loads[source] = Tensor(value, dims)
+        return self.loads[source]
+
+    def storage(self, tensor: Tensor) -> list[int]:
+        """For each dimension of a loaded tensor, which dimension of its storage it is.
+
+        Raises Unsupported where a view has joined or split dimensions.
+        """
+        stored = self.loads[tensor.value.source].dims
+        places = {id(dim[0]): at for at, dim in enumerate(stored) if dim}
+        found = [places.get(id(dim[0]), -1) if len(dim) == 1 else -1 for dim in tensor.dims]
+        if -1 in found:
+            raise Unsupported("a matrix that is a view of joined dimensions")
+        return found
 
     def call(
         self, function: Function, *args: Operand, dtype: str | None = None, hint: str = ""
@@ -254,20 +284,12 @@ class Builder:
         )
         return Tensor(value, dims)
 
-    def product(self, left: Value, right: Value, axes: Dim, over: Dim, transposed: bool) -> Value:
-        """The matrix product of two loads; `transposed` where the right one is [N, K]."""
-        key = ("matmul", id(left), id(right), transposed)
+    def multiply(self, product: Product, axes: Dim) -> Value:
+        """The matrix product as a value over its rows and columns."""
+        kind = self.result
         return self._make(
-            key,
-            lambda: Value(
-                "matmul",
-                axes,
-                self.result,
-                (left, right),
-                over=over,
-                transposed=transposed,
-                hint="acc",
-            ),
+            ("matmul", product),
+            lambda: Value("matmul", axes, kind, product=product, hint="acc"),
         )
 
 

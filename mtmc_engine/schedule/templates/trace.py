@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mtmc_engine.core.graph import Arg, Graph, Node, TensorSpec
+from mtmc_engine.core.graph import Arg, Graph, Node, TensorSpec, node_refs
 from mtmc_engine.schedule import ops_matmul, ops_pointwise, ops_rows, ops_views
+from mtmc_engine.schedule.classes import Sort, sorts_of
 from mtmc_engine.schedule.flow import outputs_of
 from mtmc_engine.schedule.ops import RULES, Unsupported, require
 from mtmc_engine.schedule.templates.axes import leaves
@@ -31,13 +32,24 @@ class Trace:
 
     values:  those that the outputs need, operands first.
     loads:   tensors that the group reads, by graph name, in order of first use.
-    specs:   of the loads.
+    specs:   of the loads. before: views that the library makes first.
     """
 
     values: tuple[Value, ...]
     loads: dict[str, Tensor]
     specs: dict[str, TensorSpec]
     outputs: tuple[Output, ...]
+    before: tuple[str, ...] = ()
+
+    @property
+    def layouts(self) -> list[Tensor]:
+        """Tensors that are read element by element: operands of a product are not."""
+        named = {value.source for value in self.values if value.source}
+        return [tensor for name, tensor in self.loads.items() if name in named]
+
+    @property
+    def products(self) -> tuple[Value, ...]:
+        return tuple(value for value in self.values if value.kind == "matmul")
 
     @property
     def reductions(self) -> tuple[Value, ...]:
@@ -45,30 +57,61 @@ class Trace:
 
 
 def trace(graph: Graph, nodes: Sequence[str]) -> Trace:
-    """The tensor program of a group. Raises Unsupported where an operator has no rule."""
+    """The tensor program of a group. Raises Unsupported where an operator has no rule.
+
+    Views at the group's entrance become part of the indexing; where that fails, they are left
+    to the library.
+    """
+    try:
+        return _trace(graph, nodes, frozenset())
+    except Unsupported:
+        views = entrance_views(graph, nodes)
+        if not views:
+            raise
+        return _trace(graph, nodes, views)
+
+
+def entrance_views(graph: Graph, nodes: Sequence[str]) -> frozenset[str]:
+    """Views of the group that read nothing but values from outside and such views."""
     inside = set(nodes)
+    sorts = sorts_of(graph)
+    found: set[str] = set()
+    for node in graph.nodes:
+        made_inside = [name for name in node_refs(node) if name in inside and name not in found]
+        if node.name in inside and sorts[node.name] in (Sort.VIEW, Sort.SIZE) and not made_inside:
+            found.add(node.name)
+    return frozenset(found)
+
+
+def _trace(graph: Graph, nodes: Sequence[str], before: frozenset[str]) -> Trace:
+    inside = set(nodes) - before
     tracer = _Tracer(graph)
     for node in graph.nodes:
         if node.name in inside:
             tracer.expand(node)
     outputs = []
     for name in outputs_of(graph, nodes):
+        require(name not in before, "a view leaves the group")
         tensor, spec = tracer.results[name], graph.node(name).out[0]
         require(isinstance(tensor, Tensor), "a tuple leaves the group")
         require(tensor.shape == spec.shape, "an expanded tensor leaves the group")
-        require(tensor.value.kind != "load", "an input leaves the group as it is")
         outputs.append(Output(name, tensor, spec))
     require(bool(outputs), "nothing leaves the group")
     live = _live(tracer.builder.values, outputs)
-    gathered = {value.source for value in live if value.kind == "gather"}
-    loads = {
-        name: tensor
-        for name, tensor in tracer.loads.items()
-        if tensor.value in live or name in gathered
-    }
-    result = Trace(live, loads, tracer.specs, tuple(outputs))
+    loads = {n: t for n, t in tracer.builder.loads.items() if n in _read(live)}
+    ordered = tuple(node.name for node in graph.nodes if node.name in before)
+    result = Trace(live, loads, tracer.specs, tuple(outputs), ordered)
     _check_axes(result)
     return result
+
+
+def _read(values: Sequence[Value]) -> set[str]:
+    """Graph values that the program reads from memory."""
+    found = {value.source for value in values if value.source}
+    for value in values:
+        if value.product is not None:
+            found |= {value.product.left, value.product.right}
+    return found
 
 
 class _Tracer:
@@ -78,7 +121,6 @@ class _Tracer:
         self.graph = graph
         self.builder = Builder()
         self.results: dict[str, Any] = {}
-        self.loads: dict[str, Tensor] = {}
         self.specs: dict[str, TensorSpec] = {}
 
     def expand(self, node: Node) -> None:
@@ -115,7 +157,7 @@ class _Tracer:
             if spec is None:
                 return f"%{name}"
             self.specs[name] = spec
-            self.results[name] = self.loads[name] = self.builder.load(name, spec)
+            self.results[name] = self.builder.load(name, spec)
         return self.results[name]
 
     def _spec(self, name: str) -> TensorSpec | None:
@@ -138,7 +180,7 @@ def _live(values: Sequence[Value], outputs: Sequence[Output]) -> tuple[Value, ..
 
 def _check_axes(program: Trace) -> None:
     """No tensor may have one axis twice, such as x + x.T in one group."""
-    layouts = [tensor.dims for tensor in program.loads.values()]
+    layouts = [tensor.dims for tensor in program.layouts]
     layouts += [output.tensor.dims for output in program.outputs]
     for dims in layouts:
         axes = [axis for dim in dims for axis in leaves(dim)]

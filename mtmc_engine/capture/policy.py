@@ -10,6 +10,8 @@ from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.task import Policy
 from mtmc_engine.system.suggest import nearest
 
+_DTYPES = ("float32", "float16", "bfloat16", "float64")
+
 
 def read_policy(declared: Any, overrides: dict[str, Any], file_name: str) -> Policy:
     """The policy of a task: what the file declares, with flags on top.
@@ -32,7 +34,7 @@ def read_policy(declared: Any, overrides: dict[str, Any], file_name: str) -> Pol
     if "shapes" in keys:
         keys["shapes"] = _input_sets(keys["shapes"])
     if "dtypes" in keys:
-        keys["dtypes"] = [str(d).removeprefix("torch.") for d in _listed(keys["dtypes"])]
+        keys["dtypes"] = [_dtype(d, file_name) for d in _listed(keys["dtypes"])]
     if "vary" in keys:
         keys["vary"] = _listed(keys["vary"])
     try:
@@ -44,6 +46,15 @@ def read_policy(declared: Any, overrides: dict[str, Any], file_name: str) -> Pol
 
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple | set) else [value]
+
+
+def _dtype(value: Any, file_name: str) -> str:
+    name = str(value).removeprefix("torch.")
+    if name not in _DTYPES:
+        raise UsageError(
+            f"TASK dtypes in {file_name} names {name!r}; did you mean {nearest(name, _DTYPES)!r}?"
+        )
+    return name
 
 
 def _input_sets(shapes: Any) -> Any:

@@ -1,0 +1,1 @@
+"""How fast a candidate is: measured in pairs, replayed from a recording, or estimated."""

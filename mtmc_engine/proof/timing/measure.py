@@ -1,0 +1,127 @@
+"""From samples to a measurement and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from mtmc_engine.core.measurement import Contestant, Measurement, Ratio
+from mtmc_engine.core.verdict import Class
+from mtmc_engine.proof.timing.statistics import (
+    decide,
+    geometric_mean,
+    noise_of,
+    paired_ratio,
+    round_medians,
+)
+from mtmc_engine.proof.timing.timer import CANDIDATE, COPY, EAGER, Sampled, Timed
+
+_MOST_SAMPLES = 200
+# Device work that the events did not see: the caller waits this much longer than both the
+# host's own work and the events explain.
+_HIDDEN_FACTOR = 1.5
+_HIDDEN_US = 100.0
+# Under the floor by more than clocks and rounding explain.
+_UNDER = 0.95
+
+
+@dataclass(frozen=True)
+class Found:
+    """verdict against the baseline, in one sentence, with what is measured."""
+
+    verdict: Class
+    sentence: str
+    measurement: Measurement
+    evidence: dict[str, Any]
+
+
+def judge_times(timed: Timed, baseline: str, floor_us: float, least_us: float) -> Found:
+    """The candidate against `baseline`, over all input sets.
+
+    floor_us: of the first input set, for display. least_us: no honest program is faster (the
+    floor less what may stay in the L2 cache). Samples of the candidate must be there.
+    """
+    sets = timed.sets
+    noise = max(_noise(one, baseline) for one in sets)
+    names = [n for n in sets[0].device_us if n not in (CANDIDATE, COPY)]
+    per_set = {name: [_ratio(one, name) for one in sets] for name in names}
+    against = {name: geometric_mean(ratios) for name, ratios in per_set.items()}
+    if EAGER in against:
+        against["original"] = against[EAGER]
+    measurement = Measurement(
+        kind="measured",
+        time_us=_time(sets[0], CANDIDATE),
+        against=against,
+        floor_us=floor_us,
+        method=sets[0].method,
+        contestants=tuple(_contestant(sets[0], name) for name in (CANDIDATE, *names)),
+        call_us=sets[0].call_us.get(CANDIDATE),
+        noise=noise,
+        device=timed.device,
+    )
+    evidence: dict[str, Any] = {
+        "noise": noise,
+        "sets": len(sets),
+        "worst": {name: min(r.value for r in ratios) for name, ratios in per_set.items()},
+        "missing": timed.missing,
+    }
+    suspicion = _suspicion(sets, least_us)
+    if suspicion:
+        return Found(Class.SUSPICIOUS, suspicion, measurement, evidence)
+    verdict = decide(against[baseline], noise)
+    return Found(
+        verdict, _sentence(verdict, against[baseline], baseline, noise), measurement, evidence
+    )
+
+
+def _noise(one: Sampled, baseline: str) -> float:
+    if COPY not in one.device_us:
+        return 0.0
+    return noise_of(round_medians(one.device_us[baseline]), round_medians(one.device_us[COPY]))
+
+
+def _ratio(one: Sampled, baseline: str) -> Ratio:
+    return paired_ratio(
+        round_medians(one.device_us[baseline]), round_medians(one.device_us[CANDIDATE])
+    )
+
+
+def _time(one: Sampled, name: str) -> float:
+    return median(round_medians(one.device_us[name]))
+
+
+def _contestant(one: Sampled, name: str) -> Contestant:
+    samples = [sample for samples in one.device_us[name] for sample in samples]
+    return Contestant(name, _time(one, name), tuple(samples[:_MOST_SAMPLES]))
+
+
+def _suspicion(sets: Sequence[Sampled], least_us: float) -> str:
+    """Why the samples cannot be believed, "" where they can."""
+    time_us = _time(sets[0], CANDIDATE)
+    if time_us < _UNDER * least_us:
+        return (
+            f"{time_us:.1f} µs is less than the {least_us:.1f} µs that moving its bytes takes: "
+            "it cannot have done the work"
+        )
+    for one in sets:
+        events, call = _time(one, CANDIDATE), one.call_us.get(CANDIDATE, 0.0)
+        explained = max(events, one.enqueue_us.get(CANDIDATE, 0.0))
+        if call > _HIDDEN_FACTOR * explained + _HIDDEN_US:
+            return (
+                f"the device is busy for {call:.0f} µs a call, but its stream only for "
+                f"{events:.0f} µs: work runs where it is not timed"
+            )
+    return ""
+
+
+def _sentence(verdict: Class, ratio: Ratio, baseline: str, noise: float) -> str:
+    figures = f"{ratio.value:.3f}x against {baseline} ({ratio.low:.3f} to {ratio.high:.3f})"
+    words = {
+        Class.FASTER: "faster",
+        Class.SLOWER: "slower",
+        Class.SAME: "as fast",
+        Class.AMBIGUOUS: "not proven faster or slower",
+    }[verdict]
+    return f"{words}: {figures}, noise {noise:.1%}"

@@ -1,0 +1,78 @@
+"""The seam of timing: what is asked of a timer, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from mtmc_engine.core.graph import TensorSpec
+from mtmc_engine.proof.wire import Build, CandidateCode
+
+CANDIDATE = "candidate"
+EAGER = "eager"
+COMPILED = "torch.compile"
+# A second copy of the baseline: how far apart the two seem is the session's noise.
+COPY = "copy of the baseline"
+
+
+class Entrant(Struct, frozen=True):
+    """A program that is timed. kind "source": `code`; else the reference, eager or compiled."""
+
+    name: str
+    kind: Literal["source", "eager", "torch.compile"]
+    code: CandidateCode | None = None
+
+
+class Contest(Struct, frozen=True):
+    """What is timed, and how long it may take.
+
+    baseline: name of the entrant that decides. sets: the call's tensors, by input set.
+    seconds: of sampling for each input set, warm-up not counted.
+    """
+
+    build: Build
+    entrants: tuple[Entrant, ...]
+    baseline: str
+    sets: tuple[tuple[TensorSpec, ...], ...]
+    l2_bytes: int
+    lock: str
+    seconds: float = 4.0
+    compile_seconds: float = 120.0
+    order_seed: int = 0
+
+
+class Sampled(Struct, frozen=True):
+    """Samples of one input set.
+
+    device_us: rounds of samples by entrant, microseconds of device time per call.
+    call_us:   what a caller waits for one call, by entrant. enqueue_us: until a call returns.
+    method:    how device time was taken, in words; the same for all.
+    """
+
+    device_us: dict[str, list[list[float]]]
+    call_us: dict[str, float]
+    enqueue_us: dict[str, float]
+    method: str
+
+
+class Timed(Struct, frozen=True):
+    """Answer of a timer.
+
+    missing: why an entrant is not among the samples. failed: the candidate's own failure.
+    device: card, clocks, temperature, power, throttling and other processes.
+    """
+
+    sets: tuple[Sampled, ...]
+    missing: dict[str, str] = {}
+    failed: str = ""
+    device: dict[str, Any] = {}
+
+
+class Timer(Protocol):
+    """Something that gives samples."""
+
+    async def time(self, contest: Contest, tell: Callable[[int, int, str], None]) -> Timed:
+        """Samples of all entrants. tell: done, total and what runs now."""
+        ...
