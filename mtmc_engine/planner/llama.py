@@ -31,7 +31,7 @@ _MOST_THREADS = 4
 _IMPORT_ROOT = Path(__file__).parents[2]
 _START = (
     f"import sys; sys.path.append({str(_IMPORT_ROOT)!r}); "
-    "from mtmc_engine.planner.llama_host import main; sys.exit(main())"
+    "from mtmc_engine.planner.host.serve import main; sys.exit(main())"
 )
 # Threads that wait give their core away. Spinning is a tenth faster on an idle machine and five
 # times slower beside two busy processes on two cores (2.5 against 12 s for a decision, measured).

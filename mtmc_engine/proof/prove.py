@@ -8,7 +8,7 @@ from pathlib import Path
 from mtmc_engine.core.errors import ReferenceFailed
 from mtmc_engine.core.verdict import Class, Gate, GateResult, Verdict
 from mtmc_engine.proof.gates.compiling import compile_candidate, failed_at_import
-from mtmc_engine.proof.gates.integrity import check_integrity
+from mtmc_engine.proof.gates.integrity import check_integrity, find_mutated
 from mtmc_engine.proof.gates.parse import SyntaxProblem, outline
 from mtmc_engine.proof.gates.proof import Outcome, Proof
 from mtmc_engine.proof.gates.timing import time_it
@@ -99,11 +99,11 @@ class _Run:
 
     def _mutation_first(self, outcome: Outcome) -> Outcome:
         """A candidate that spoils its inputs is told so, also where its values are wrong."""
-        integrity = check_integrity(self.proof)
-        if integrity.verdict is not Class.MUTATED_INPUT:
+        mutated = find_mutated(self.proof)
+        if mutated is None:
             return outcome
-        evidence = {**outcome.evidence, **integrity.evidence, "also": outcome.sentence}
-        return Outcome(integrity.verdict, integrity.sentence, evidence, outcome.log)
+        evidence = {**outcome.evidence, **mutated.evidence, "also": outcome.sentence}
+        return Outcome(mutated.verdict, mutated.sentence, evidence, outcome.log)
 
     async def _timed(self) -> Verdict:
         self.open(Gate.TIMING)

@@ -59,12 +59,11 @@ def plan_cases(task: Task, compiled: Compiled, seed: int) -> Plan:
     specs = twin.tensors if twin else task.inputs[0].tensors
     space = _Space(specs, _dims(twin.graph if twin else task.graph, specs))
     writer = _Writer(specs, seed)
-    small = space.small()
     if runs_declared:
         for tensors in declared:
             _add_declared(writer, tensors, task.device.present)
     if space.symbols or not runs_declared:
-        _add_small(writer, space, small, _blocks(compiled.launches))
+        _add_small(writer, space, _blocks(compiled.launches), task.policy.inplace)
     largest = max(math.prod(shape) for case in writer.cases for shape in case.shapes or ((),))
     return Plan(tuple(writer.cases), twin, _scope(task, twin, runs_declared), largest)
 
@@ -89,7 +88,8 @@ def _add_declared(writer: _Writer, tensors: tuple[TensorSpec, ...], present: boo
     writer.next_group()
 
 
-def _add_small(writer: _Writer, space: _Space, small: Sizes, blocks: tuple[int, ...]) -> None:
+def _add_small(writer: _Writer, space: _Space, blocks: tuple[int, ...], inplace: bool) -> None:
+    small = space.small()
     base = space.shapes(small)
     writer.add(base, "contiguous", "own", own=True, repeat=True)
     if writer.has_floats:
@@ -101,6 +101,8 @@ def _add_small(writer: _Writer, space: _Space, small: Sizes, blocks: tuple[int, 
         writer.add(space.shapes(sizes), "contiguous", "own", optional=True)
         writer.next_group()
     for layout in _layouts(base):
+        if layout == "expanded" and inplace:  # cannot be written to
+            continue
         writer.add(base, layout, "own")
         writer.next_group()
     for symbol in space.symbols:

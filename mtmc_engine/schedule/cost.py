@@ -14,7 +14,7 @@ from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.classes import HEAVY, Sort
 from mtmc_engine.schedule.library_cost import library_kernels
 from mtmc_engine.schedule.roofline import COPY_EFFICIENCY, Kernel, bytes_per_us, ideal_us
-from mtmc_engine.schedule.template_cost import group_flops, outside_bytes, template_kernel
+from mtmc_engine.schedule.template_cost import group_flops, outside_bytes, template_kernels
 from mtmc_engine.schedule.work import Facts, bytes_touched, dot_mode, facts_of, stored_bytes
 
 
@@ -72,7 +72,7 @@ def _kernels(facts: Facts, task: Task, group: Group) -> tuple[Kernel, ...]:
                 for kernel in library_kernels(facts, task, facts.nodes[name])
             )
         case Templated() as form:
-            return (template_kernel(facts, task, group, form),)
+            return template_kernels(facts, task, group, form)
         case ByHand():
             return (_by_hand(facts, task, group),)
 

@@ -1,5 +1,7 @@
 """Rules of matrix products."""
 
+# ruff: noqa: PLR0917 - rules take the positional arguments of their ATen operators
+
 from __future__ import annotations
 
 from mtmc_engine.schedule import ops_pointwise as pointwise

@@ -1,5 +1,7 @@
 """Rules of reductions, softmax, normalisations and losses."""
 
+# ruff: noqa: PLR0917 - rules take the positional arguments of their ATen operators
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -79,13 +79,24 @@ def group_flops(facts: Facts, names: tuple[str, ...]) -> int:
     return total
 
 
-def template_kernel(facts: Facts, task: Task, group: Group, form: Templated) -> Kernel:
-    """The launch of a templated group, with the copies that its launcher has to make."""
+def template_kernels(facts: Facts, task: Task, group: Group, form: Templated) -> tuple[Kernel, ...]:
+    """The launches of a templated group: copies of strided operands, the kernel, a last sum."""
     price = {"matmul": _product, "pointwise": _pointwise}.get(form.template, _rows)
-    kernel = price(facts, task, group, form)
-    copied = copied_bytes(facts, group.nodes)
-    copying_us = copied / (bytes_per_us(task.device) * COPY_EFFICIENCY)
-    return Kernel(kernel.bytes_moved + copied, kernel.flops, kernel.time_us + copying_us)
+    kernels = [price(facts, task, group, form)]
+    # The matmul template walks its operands by their strides.
+    copied = 0 if form.template == "matmul" else copied_bytes(facts, group.nodes)
+    if copied:
+        copying_us = copied / (bytes_per_us(task.device) * COPY_EFFICIENCY)
+        kernels.insert(0, Kernel(copied, 0, copying_us))
+    if any(_is_total(facts, name) for name in group.nodes):
+        kernels.append(Kernel(0, 0, 0.0))
+    return tuple(kernels)
+
+
+def _is_total(facts: Facts, name: str) -> bool:
+    """Whether a node reduces a whole tensor to a number: its last sum is a launch of its own."""
+    node = facts.nodes[name]
+    return facts.sorts[name] is Sort.ROWWISE and all(spec.numel == 1 for spec in node.out)
 
 
 def number(form: Templated, name: str, default: int) -> int:

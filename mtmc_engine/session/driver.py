@@ -197,15 +197,12 @@ def _say_started(bench: Bench, journal: Journal, resumed: int) -> None:
 
 
 async def _to_the_end(run: Run, journal: Journal) -> int:
-    exit_code = 0
+    stopped_by, exit_code = "error", 0
     try:
         stopped_by = await walk(run)
         if stopped_by != "user" or not run.inbox.closed:
             await settle(run)
-    except NobodyToDecide as error:
-        run.outlet.emit(Notice("error", str(error)))
-        stopped_by, exit_code = "error", error.exit_code
-    except UsageError as error:
+    except (NobodyToDecide, UsageError) as error:
         run.outlet.emit(Notice("error", str(error)))
         exit_code = error.exit_code
     except Interrupted:

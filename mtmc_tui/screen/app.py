@@ -252,11 +252,14 @@ def run_screen(options: RunOptions, theme: str | None = None) -> int:
     settings = load_settings(theme)
     if theme:
         themes.check_name(theme, settings.themes_folder)
-    return asyncio.run(_run(Workbench(options, settings)))
+    return asyncio.run(run_workbench(Workbench(options, settings)))
 
 
-async def _run(app: Workbench) -> int:
-    """The terminal is given back before the engine's end is waited for."""
+async def run_workbench(app: Workbench) -> int:
+    """Run it on this terminal: the exit code.
+
+    The terminal is given back before the engine's end is waited for.
+    """
     try:
         code = await app.run_async()
     finally:

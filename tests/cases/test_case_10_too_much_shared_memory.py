@@ -27,7 +27,7 @@ def matmul(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
         b_mask = (inside[:, None] < K) & (cols[None, :] < N)
         a = tl.load(a_ptr + rows[:, None] * K + inside[None, :], mask=a_mask, other=0.0)
         b = tl.load(b_ptr + inside[:, None] * N + cols[None, :], mask=b_mask, other=0.0)
-        total = tl.dot(a, b, total, input_precision="ieee")
+        total = tl.dot(a, b, total, input_precision="tf32")
     mask = (rows[:, None] < M) & (cols[None, :] < N)
     tl.store(c_ptr + rows[:, None] * N + cols[None, :], total, mask=mask)
 

@@ -145,7 +145,7 @@ def hosts() -> list[int]:
     return [
         pid
         for pid in children_of(os.getpid())
-        if b"mtmc_engine.planner.llama_host" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        if b"mtmc_engine.planner.host.serve" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
 
 
@@ -195,7 +195,7 @@ def test_the_protocol_is_alone_on_stdout(tiny_gguf):
     early = {"id": 0, "op": "prime", "prefix": "a"}
     lines = "".join(json.dumps(request) + "\n" for request in (early, load, score))
     host = subprocess.run(
-        [sys.executable, "-m", "mtmc_engine.planner.llama_host"],
+        [sys.executable, "-m", "mtmc_engine.planner.host.serve"],
         input=lines,
         capture_output=True,
         text=True,

@@ -158,7 +158,7 @@ def host_of_this_process() -> int:
     return next(
         pid
         for pid in children_of(os.getpid())
-        if b"mtmc_engine.planner.llama_host" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        if b"mtmc_engine.planner.host.serve" in Path(f"/proc/{pid}/cmdline").read_bytes()
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtmc_engine.planner.trie import PROMPT, build
+from mtmc_engine.planner.host.trie import PROMPT, build
 
 
 def test_a_shared_beginning_is_one_node():

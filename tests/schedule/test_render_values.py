@@ -16,6 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 JOBS = "tests.schedule.render_jobs"
 # Groups of these cases that may stay library calls.
 KEPT = {
+    "losses": {"aten.broadcast_tensors.default", "getitem"},
     "views": {"aten.chunk.default", "aten.split.Tensor"},
     "itself_transposed": {"aten.add.Tensor", "getitem"},
     "batch_norm_training": {

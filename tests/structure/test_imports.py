@@ -40,7 +40,7 @@ def test_pure_rooms_load_no_native_library(room: str) -> None:
 import importlib, pkgutil, sys
 import mtmc_engine.{room} as package
 for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-    if not found.name.endswith("_host"):
+    if ".host" not in found.name:
         importlib.import_module(found.name)
 print({{m.split(".")[0] for m in sys.modules}} & {set(NATIVE)!r})
 """

@@ -10,7 +10,7 @@ def check_integrity(proof: Proof) -> Outcome:
     """Inputs untouched, outputs not aliased, own kernels ran, global state as before."""
     for change in proof.ran.state_changes:
         proof.warn(f"it changes global state: {change}")
-    mutated = _mutated(proof)
+    mutated = find_mutated(proof)
     if mutated:
         return mutated
     aliased = _aliased(proof)
@@ -19,7 +19,7 @@ def check_integrity(proof: Proof) -> Outcome:
     return _own_kernels(proof)
 
 
-def _mutated(proof: Proof) -> Outcome | None:
+def find_mutated(proof: Proof) -> Outcome | None:
     """Inputs that changed though neither the reference changes them nor the task allows it."""
     if proof.subject.task.policy.inplace:
         return None

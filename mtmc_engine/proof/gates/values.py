@@ -11,6 +11,7 @@ import msgspec
 
 from mtmc_engine.core.verdict import Class, Gate
 from mtmc_engine.proof import explain
+from mtmc_engine.proof.gates.integrity import find_mutated
 from mtmc_engine.proof.gates.proof import Outcome, Proof
 from mtmc_engine.proof.gates.truths import truths_for
 from mtmc_engine.proof.variants import plan_cases
@@ -124,6 +125,10 @@ def _ran(proof: Proof, ran: Ran, cases: dict[int, Case], log: str) -> Outcome | 
         verdict, sentence = explain.exception(ran.trouble)
         case = cases.get(ran.trouble.case)
         evidence: dict[str, Any] = {"line": ran.trouble.line, "error": ran.trouble.message}
+        mutated = find_mutated(proof)
+        if mutated is not None:
+            also = {"also": sentence}
+            return Outcome(mutated.verdict, mutated.sentence, {**mutated.evidence, **also}, log)
         if case is not None:
             evidence |= {"case": case.name, "shape": [list(s) for s in case.shapes]}
             sentence += f" ({case.name})"

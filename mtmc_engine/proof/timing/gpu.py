@@ -168,7 +168,8 @@ def _rounds(
 
 def _elapsed_us(sample: Any) -> float:
     start, end, calls = sample
-    return float(start.elapsed_time(end)) * 1e3 / calls
+    elapsed_ms: float = start.elapsed_time(end)
+    return elapsed_ms * 1e3 / float(calls)
 
 
 def _event_sampler(

@@ -11,6 +11,9 @@ import torch
 from mtmc_engine.proof.tolerance import EPSILON, Bound
 from mtmc_engine.proof.work.norms import as_double, chunks
 
+# Share of a bound that is zero, or of something that cannot be measured; JSON has no infinity.
+WRONG = 1e9
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -65,7 +68,7 @@ def compare_float(
     share = max(_share(largest, limits.largest), _share(rms, limits.rms))
     found = Comparison("", share, error=largest, error_rms=rms, wrong=wrong)
     if strange >= 0:
-        return _located(replace(found, verdict="NONFINITE", share=math.inf), actual, truth, strange)
+        return _located(replace(found, verdict="NONFINITE", share=WRONG), actual, truth, strange)
     return _located(replace(found, verdict="NUMERIC" if share > 1 else ""), actual, truth, worst)
 
 
@@ -91,7 +94,7 @@ def _odd(
 def _share(error: float, limit: float) -> float:
     if error == 0:
         return 0.0
-    return error / limit if limit else math.inf
+    return min(error / limit, WRONG) if limit else WRONG
 
 
 def _located(
@@ -118,7 +121,7 @@ def compare_exact(actual: torch.Tensor, expected: torch.Tensor) -> Comparison:
             first = start + int(unequal.nonzero()[0]) if first < 0 else first
     if first < 0:
         return Comparison("", 0.0)
-    return _located(Comparison("NUMERIC", math.inf, wrong=wrong), actual, expected, first)
+    return _located(Comparison("NUMERIC", WRONG, wrong=wrong), actual, expected, first)
 
 
 def compare_index(
@@ -140,7 +143,7 @@ def compare_index(
     if bool(outside.any()):
         first = int(outside.reshape(-1).nonzero()[0])
         wrong = int(outside.sum())
-        return _located(Comparison("NUMERIC", math.inf, wrong=wrong), actual, expected, first)
+        return _located(Comparison("NUMERIC", WRONG, wrong=wrong), actual, expected, first)
     found = source.gather(axis, chosen.long()).double()
     best = source.gather(axis, right.long()).double()
     size = source.double().abs().nan_to_num(0, 0, 0)
@@ -153,7 +156,7 @@ def compare_index(
     if bool(bad.any()) or twice:
         first = int(bad.reshape(-1).nonzero()[0]) if bool(bad.any()) else 0
         wrong = int(bad.sum())
-        return _located(Comparison("NUMERIC", math.inf, wrong=wrong), actual, expected, first)
+        return _located(Comparison("NUMERIC", WRONG, wrong=wrong), actual, expected, first)
     return Comparison("", 0.0)
 
 

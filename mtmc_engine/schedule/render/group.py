@@ -18,53 +18,12 @@ from mtmc_engine.schedule.templates.trace import trace
 _TEMPLATES = {"pointwise": render_pointwise, "rows": render_rows}
 
 # Names that kernels use for indices, masks and sizes.
-_KERNEL_NAMES = frozenset(
-    [
-        "row",
-        "rows",
-        "cols",
-        "mask",
-        "row_mask",
-        "col_mask",
-        "offsets",
-        "n_rows",
-        "n_cols",
-        "n_elements",
-        "outer",
-        "inner",
-        "reduced",
-        "n_outer",
-        "n_inner",
-        "n_reduced",
-        "inner_mask",
-        "reduced_mask",
-        "inner_blocks",
-        "col_blocks",
-        "row_block",
-        "col_block",
-        "grid",
-        "M",
-        "N",
-        "K",
-        "a",
-        "b",
-        "a_ptrs",
-        "b_ptrs",
-        "acc",
-        "k",
-        "ks",
-        "tiles_m",
-        "tiles_n",
-        "tile_m",
-        "tile_n",
-        "group",
-        "within",
-        "group_rows",
-        "tanh",
-        "log1p",
-        "expm1",
-    ]
-)
+_KERNEL_WORDS = """
+row rows cols mask row_mask col_mask offsets n_rows n_cols n_elements outer inner reduced n_outer
+n_inner n_reduced inner_mask reduced_mask inner_blocks col_blocks row_block col_block grid M N K
+a b a_ptrs b_ptrs acc k ks tiles_m tiles_n tile_m tile_n group within group_rows start
+tanh log1p expm1
+"""
 
 
 def render_group(
@@ -83,7 +42,7 @@ def render_group(
     program = trace(graph, nodes)
     label = label_of(graph, nodes)
     launcher = launcher_name(label, set(taken))
-    names = Names([*_KERNEL_NAMES, launcher])
+    names = Names([*_KERNEL_WORDS.split(), launcher])
     product = form.template == "matmul"
     unit = Unit(
         launcher,

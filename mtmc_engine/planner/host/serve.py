@@ -1,6 +1,6 @@
 """The planner's host: a child process that keeps one model loaded and scores phrases.
 
-`python -m mtmc_engine.planner.llama_host` reads requests and writes replies, one JSON object a
+`python -m mtmc_engine.planner.host.serve` reads requests and writes replies, one JSON object a
 line; a reply carries its request's id. Requests:
 
     {"id", "op": "load", "path", "threads", "n_ctx"}  -> {"id", "n_ctx", "n_vocab", "seconds"}
@@ -24,7 +24,7 @@ from msgspec import Struct
 from mtmc_engine.planner.reading import Refused
 
 if TYPE_CHECKING:
-    from mtmc_engine.planner.scorer import Scorer
+    from mtmc_engine.planner.host.scorer import Scorer
 
 # Enough for a long prefix, the changing part and every phrase; 47 MB with the bundled model.
 DEFAULT_CONTEXT = 2048
@@ -82,8 +82,8 @@ def private_streams() -> Streams:
 def load(request: Load) -> tuple[Scorer, dict[str, Any]]:
     """A scorer with the model of `request`, and the reply. Raises Refused."""
     began = time.perf_counter()
-    from mtmc_engine.planner.llama_context import Context
-    from mtmc_engine.planner.scorer import Scorer
+    from mtmc_engine.planner.host.context import Context
+    from mtmc_engine.planner.host.scorer import Scorer
 
     context = Context(request.path, request.threads, request.n_ctx)
     facts = {"n_ctx": context.n_ctx, "n_vocab": context.n_vocab}

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mtmc_engine.planner import trie
-from mtmc_engine.planner.llama_context import BATCH_TOKENS, MOST_PHRASES, Context, Entry
+from mtmc_engine.planner.host import trie
+from mtmc_engine.planner.host.context import BATCH_TOKENS, MOST_PHRASES, Context, Entry
 from mtmc_engine.planner.reading import PhraseScore, Reading, Refused
 
 

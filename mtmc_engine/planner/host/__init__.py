@@ -1,0 +1,1 @@
+"""The child process that owns llama.cpp: nothing else imports these modules."""
