@@ -67,9 +67,8 @@ def _tuple(shapes: list[list[list[int]]]) -> str:
 
 
 def _builders(task: Task) -> str:
-    return (
-        _MODULE_BUILDERS if task.form == "module" else _FUNCTION_BUILDERS.format(entry=task.entry)
-    )
+    builders = _MODULE_BUILDERS if task.form == "module" else _FUNCTION_BUILDERS
+    return builders.format(entry=task.entry)
 
 
 _MODULE_BUILDERS = '''\
@@ -77,7 +76,7 @@ def build(device):
     """The reference with random weights, and the kernels sharing those weights."""
     torch.manual_seed(0)
     arguments = kernels.get_init_inputs() if hasattr(kernels, "get_init_inputs") else []
-    reference = kernels.Model(*arguments)
+    reference = kernels.{entry}(*arguments)
     with torch.no_grad():
         for weight in reference.parameters():
             weight.add_(0.1 * torch.randn_like(weight))

@@ -70,7 +70,7 @@ def _tensor_checks(task: Task, position: int, entry: GraphInput) -> list[str]:
     return [
         f"    if {' or '.join(wrong)}:",
         f'        return "{name} has a shape or dtype that was not proven"',
-        f"    if {name}.numel() > {MAX_NUMEL}:",
+        f"    if {name}.numel() > {max(MAX_NUMEL, spec.numel)}:",
         f'        return "{name} is larger than what was proven"',
         f"    if not ({name}.is_cuda or _INTERPRETED):",
         f'        return "{name} is not on a GPU"',

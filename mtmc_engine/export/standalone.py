@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from mtmc_engine.core.task import Task
 from mtmc_engine.export.guard import guard_source
 
 RULE = "# " + "-" * 78
+OWN_IMPORTS = ("import os", "import warnings")
 
 
 def standalone(task: Task, program_source: str, reference_source: str, heading: str) -> str:
@@ -19,22 +21,21 @@ def standalone(task: Task, program_source: str, reference_source: str, heading: 
     heading: the module's docstring, without quotes.
     Raises UsageError where the program has no entry point to guard.
     """
-    reference, future = _without_future_imports(reference_source)
-    program = _without_reference_import(program_source, task)
-    guarded = _with_guard(program, task)
-    parts = [
-        f'"""{heading}\n"""\n',
-        *(f"{line}\n" for line in future),
-        "import os\nimport warnings\n",
-        f"{RULE}\n# The reference, as it was. Calls that were not proven run it.\n",
-        reference.strip() + "\n",
-        *([f"_reference = {task.entry}\n"] if task.form == "function" else []),
-        f"{RULE}\n# When the kernels may run.\n",
-        guard_source(task),
-        f"{RULE}\n# The kernels.\n",
-        guarded.strip() + "\n",
+    reference, reference_imports = _split(reference_source)
+    program = _with_guard(_without_reference_import(program_source, task), task)
+    kernels, kernel_imports = _split(program)
+    if task.form == "function":
+        reference += f"\n\n_reference = {task.entry}\n"
+    about = ast.get_docstring(ast.parse(reference_source)) or ""
+    sections = [
+        f'"""{heading}\n"""\n\n' + _import_block([*reference_imports, *kernel_imports]),
+        _section(f"The reference, as it was. {about.splitlines()[0] if about else ''}", reference),
+        _section(
+            "Which calls the kernels serve. The others run the reference.", guard_source(task)
+        ),
+        _section("The kernels.", kernels),
     ]
-    return "\n".join(parts)
+    return "\n\n".join(sections)
 
 
 def sibling_files(task: Task) -> tuple[Path, ...]:
@@ -61,52 +62,57 @@ def _imported_modules(source: str) -> list[str]:
     return names
 
 
-def _without_future_imports(source: str) -> tuple[str, list[str]]:
-    tree = ast.parse(source)
-    future = [
-        node
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
-    ]
-    kept = _without_lines(source, future)
-    return kept, [ast.unparse(node) for node in future]
+def _split(source: str) -> tuple[str, list[str]]:
+    """A module's text without its docstring and leading imports, and those imports.
+
+    Only imports before the first other statement move: a later one may depend on it.
+    """
+    taken: list[ast.stmt] = []
+    imports: list[str] = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(ast.unparse(node))
+        elif not (not imports and _is_text(node)):
+            break
+        taken.append(node)
+    return _without_lines(source, taken), imports
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _import_block(imports: Sequence[str]) -> str:
+    """Each import once: __future__ first, then whole modules, then names from modules."""
+    unique = dict.fromkeys([*OWN_IMPORTS, *imports])
+    ordered = sorted(unique, key=lambda line: ("__future__" not in line, line.startswith("from")))
+    return "\n".join(ordered)
+
+
+def _section(title: str, body: str) -> str:
+    comment = textwrap.fill(title.strip(), 98, initial_indent="# ", subsequent_indent="# ")
+    return f"{RULE}\n{comment}\n\n" + body.strip("\n") + "\n"
 
 
 def _without_reference_import(source: str, task: Task) -> str:
     """Drops `from <user's module> import …`; a name it was given there is bound instead."""
     tree = ast.parse(source)
-    imports = [
+    found = [
         node
         for node in tree.body
         if isinstance(node, ast.ImportFrom) and node.module == task.module
     ]
     aliases = [
         f"{alias.asname} = {alias.name}"
-        for node in imports
+        for node in found
         for alias in node.names
         if alias.asname and alias.asname != alias.name
     ]
-    source = _without_lines(source, imports)
-    if isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant):
-        source = _without_lines(source, [ast.parse(source).body[0]])
     if not aliases:
-        return source
-    first = _first_definition(ast.parse(source))
+        return _without_lines(source, found)
     lines = source.splitlines()
-    return "\n".join([*lines[: first - 1], *aliases, "", "", *lines[first - 1 :]]) + "\n"
-
-
-def _imports_from(tree: ast.Module, module: str) -> list[ast.ImportFrom]:
-    return [
-        node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == module
-    ]
-
-
-def _first_definition(tree: ast.Module) -> int:
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            return min([node.lineno, *(item.lineno for item in node.decorator_list)])
-    return 1
+    first, last = found[0].lineno, found[-1].end_lineno or found[-1].lineno
+    return "\n".join([*lines[: first - 1], *aliases, *lines[last:]]) + "\n"
 
 
 def _without_lines(source: str, nodes: Sequence[ast.stmt]) -> str:
@@ -121,14 +127,14 @@ def _with_guard(source: str, task: Task) -> str:
     """Inserts the guard as the first statement of the entry point."""
     entry = _entry_function(ast.parse(source), task)
     first = entry.body[0]
-    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    at = (first.end_lineno or first.lineno) if is_docstring else first.lineno - 1
+    at = (first.end_lineno or first.lineno) if _is_text(first) else first.lineno - 1
     pad = " " * first.col_offset
     arguments = ", ".join(task.arguments)
-    if task.form == "module":
-        own, fallback = f"self, {arguments}", f"super().forward({arguments})"
-    else:
-        own, fallback = arguments, f"_reference({arguments})"
+    own, fallback = (
+        (f"self, {arguments}", f"super().forward({arguments})")
+        if task.form == "module"
+        else (arguments, f"_reference({arguments})")
+    )
     guard = [
         f"{pad}if reason := _not_proven({own}):",
         f"{pad}    _say_once(reason)",

@@ -36,6 +36,7 @@ from mtmc_tui.screen.view import (
     View,
     followed_row,
     shown_node,
+    shown_option,
 )
 
 WIDE, VERY_WIDE = 100, 160
@@ -65,7 +66,7 @@ class MainScreen(EngineActions):
     def __init__(self, signs: Glyphs) -> None:
         super().__init__()
         self.view = View(glyphs=signs)
-        self._shown: tuple[str, str, bool] = ("", "", False)
+        self._code_drawn_from: tuple[object, ...] = ()
         self._possible: tuple[bool, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -155,11 +156,25 @@ class MainScreen(EngineActions):
         self.draw_clock()
 
     def _draw_code(self) -> None:
-        node = shown_node(self.snapshot, self.view)
-        shown = (node.id if node else "", self.view.tab + self.view.selected, self.view.split)
-        text = code_text(self.snapshot, self.view, self.code.line_width)
-        self.code.show(text.lines, text.stops, top=shown != self._shown)
-        self._shown = shown
+        """Highlighting takes longer than all the rest: only for what is new."""
+        snapshot, view, width = self.snapshot, self.view, self.code.line_width
+        node = shown_node(snapshot, view)
+        parent = snapshot.nodes.get(node.parent or "") if node else None
+        shown = (node and node.id, view.tab, view.split, view.selected)
+        drawn_from = (
+            *shown,
+            node and (node.source, node.gates if view.tab == "ptx" else ()),
+            parent and parent.source,
+            shown_option(snapshot, view),
+            snapshot.task,
+            view.filter(CODE),
+            width,
+        )
+        if drawn_from == self._code_drawn_from:
+            return
+        text = code_text(snapshot, view, width)
+        self.code.show(text.lines, text.stops, top=shown != self._code_drawn_from[: len(shown)])
+        self._code_drawn_from = drawn_from
 
     def _draw_titles(self) -> None:
         snapshot, view = self.snapshot, self.view

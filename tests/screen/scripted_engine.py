@@ -4,7 +4,8 @@ Says the recorded events; then answers as told, and writes each command it gets 
 
 python scripted_engine.py RECORDING COMMANDS [--burst SECONDS] [--stubborn]
 
---burst:    go on saying progress and large candidates without a pause for so many seconds.
+--burst:    go on saying progress 500 times a second, and a candidate of 400 lines every second,
+            for so many seconds.
 --stubborn: neither Stop nor SIGTERM ends it.
 """
 
@@ -25,7 +26,7 @@ def burst(seconds: float) -> None:
     while time.monotonic() < end:
         done += 1
         say({"event": "phase_changed", "phase": "prove", "done": done % 1000, "total": 1000})
-        if done % 20 == 0:
+        if done % 400 == 0:
             node = {"node": "n9", "parent": "n0", "diff": "", "coder": "c", "seconds": 0.1}
             say({"event": "candidate_ready", "source": f"{source}\n# {done}", **node})
         time.sleep(0.002)

@@ -21,6 +21,8 @@ from mtmc_engine.core.events import (
 )
 from mtmc_engine.session.journal import Journal
 
+THREE_REGIONS = "return torch.sigmoid(x) * x, torch.layer_norm(x, (64,)), torch.relu("
+
 pytestmark = pytest.mark.slow
 
 
@@ -99,8 +101,10 @@ async def test_killed_at_random_moments(start, home, seed):
     assert len(set(phrases)) == len(phrases)
 
 
-async def test_continues_at_the_next_step_after_a_failed_one(start):
+async def test_continues_at_the_next_step_after_a_failed_one(start, operator):
     """Steps 1 and 3 succeed, 2 does not; the kill comes before step 4."""
+
+    operator.write_text(operator.read_text().replace("return torch.relu(", THREE_REGIONS))
 
     def answer(event):
         return {2: "reject"}.get(event.step, "approve")

@@ -57,7 +57,10 @@ def run_candidate(arguments: dict[str, Any], report: Callable[[Any], None]) -> R
     """
     request = msgspec.convert(arguments, Request, strict=False)
     if request.card is not None:
+        from mtmc_engine.proof.work import libdevice
+
         pretend(request.card)
+        libdevice.provide()
     reference = open_reference(request.build)
     model = build_reference(reference, request.build)
     state_file = Path(request.truth) / "state.pt"
