@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sys
 from difflib import get_close_matches
@@ -71,9 +72,7 @@ def optimise(
         from mtmc_tui.displays.plain import run_plain
 
         return run_plain(options)
-    from mtmc_tui.screen.app import run_screen
-
-    return run_screen(options, theme=theme)
+    return _screen(options, theme)
 
 
 @app.command
@@ -152,6 +151,24 @@ def ratio_of(text: str | None) -> float | None:
     return float(matched[1])
 
 
+def _screen(options: RunOptions, theme: str | None) -> int:
+    from mtmc_tui.screen import themes
+    from mtmc_tui.screen.settings import load_settings
+
+    if theme:
+        themes.check_name(theme, load_settings(theme).themes_folder)
+    if not _on_terminal():
+        raise UsageError("The screen needs a terminal: use --display plain or --display json.")
+    from mtmc_tui.screen.app import run_screen
+
+    return run_screen(options, theme=theme)
+
+
+def _on_terminal() -> bool:
+    """Whether the screen can be shown: keys come from standard input, it is drawn on the others."""
+    return all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+
+
 def _checked_steps(steps: int | None) -> int | None:
     if steps is not None and steps < 1:
         raise UsageError(f"--steps {steps} leaves nothing to do: give 1 or more.")
@@ -164,7 +181,7 @@ def _display(name: str | None, json: bool) -> str:
     if json:
         return "json"
     if name is None:
-        return "tui" if sys.stdout.isatty() and sys.stdin.isatty() else "plain"
+        return "tui" if _on_terminal() and os.environ.get("TERM") != "dumb" else "plain"
     if name not in DISPLAYS:
         raise UsageError(f"There is no display '{name}'{_nearest(name)}.")
     return name

@@ -76,9 +76,9 @@ class TaskOpened(Event, frozen=True):
 
 
 class NodeAdded(Event, frozen=True):
-    """A program entered the plan tree. Node "n0" is the original.
+    """A program entered the plan tree, or its state there changed. Node "n0" is the original.
 
-    state: "open", "kept", "rejected" or "failed". costs: cost by region of this program.
+    state: "open", "kept", "rejected" or "failed". regions: of this program.
     diff:  unified diff against the parent's source.
     """
 

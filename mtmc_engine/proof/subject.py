@@ -69,4 +69,13 @@ class Subject:
     def build(self, device: str, randomise: bool = True) -> Build:
         """How the operator itself is built, at declared sizes."""
         task = self.task
-        return Build(task.file, task.entry, task.policy, self.seed, device, randomise=randomise)
+        tf32 = task.tf32 or task.policy.precision == "tf32"
+        return Build(
+            task.file,
+            task.entry,
+            task.policy,
+            self.seed,
+            device,
+            randomise=randomise,
+            tf32=tf32,
+        )

@@ -7,7 +7,8 @@ norm and in root mean square alike, is at most
 
 - *reference error*: what the reference's own result, in its own dtype, is away from the truth.
 - *condition error*: how far the truth moves when each floating-point input and parameter is
-  rounded once more in the arithmetic's precision (relative size 2^-24 for float32 arithmetic). An
+  rounded once more in the arithmetic's precision (relative size 2^-24 for float32 arithmetic,
+  2^-11 where TF32 is allowed). An
   honest algorithm that sums in another order gives the exact result of slightly perturbed inputs
   (backward stability, N. J. Higham, Accuracy and Stability of Numerical Algorithms, 1.5), so
   this is what it may cost, also where the reference's own error is small by luck.
@@ -42,6 +43,9 @@ EPSILON = {
     "complex64": 2.0**-23,
     "complex128": 2.0**-52,
 }
+
+# TF32 keeps ten bits of a factor's mantissa. Where it is allowed, inputs are perturbed by as much.
+TF32_EPSILON = 2.0**-10
 
 
 class Norms(Struct, frozen=True):

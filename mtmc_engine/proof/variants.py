@@ -47,15 +47,15 @@ class Plan:
     largest: int
 
 
-def plan_cases(task: Task, compiled: Compiled, seed: int) -> Plan:
-    """The cases for a task, for a candidate whose kernels were compiled so at the declared shapes.
+def plan_cases(task: Task, compiled: Compiled, seed: int, shrink: bool = True) -> Plan:
+    """The cases for a task and a candidate whose kernels were compiled so.
 
     On a GPU: every declared input set, then small shapes. Without: small shapes, or the twin's,
-    and the declared ones too where the interpreter can run them.
+    and the declared ones where the interpreter can run them. shrink: whether a twin may be used.
     """
     declared = [one.tensors for one in task.inputs]
     runs_declared = task.device.present or _interpretable(declared, compiled)
-    twin = None if runs_declared else task.twin
+    twin = task.twin if shrink and not runs_declared else None
     specs = twin.tensors if twin else task.inputs[0].tensors
     space = _Space(specs, _dims(twin.graph if twin else task.graph, specs))
     writer = _Writer(specs, seed)
@@ -65,15 +65,16 @@ def plan_cases(task: Task, compiled: Compiled, seed: int) -> Plan:
     if space.symbols or not runs_declared:
         _add_small(writer, space, _blocks(compiled.launches), task.policy.inplace)
     largest = max(math.prod(shape) for case in writer.cases for shape in case.shapes or ((),))
-    return Plan(tuple(writer.cases), twin, _scope(task, twin, runs_declared), largest)
+    scope = _scope(task, twin, runs_declared, largest)
+    return Plan(tuple(writer.cases), twin, scope, largest)
 
 
-def _scope(task: Task, twin: Twin | None, runs_declared: bool) -> str:
+def _scope(task: Task, twin: Twin | None, runs_declared: bool, largest: int) -> str:
     if runs_declared:
         return "the declared shapes and small ones" if task.vary else "the declared shapes"
     if twin is not None:
-        return "a shrunk twin of the operator"
-    return "small shapes, not the declared ones"
+        return f"a shrunk twin, not above {largest} elements"
+    return f"small shapes, not above {largest} elements"
 
 
 def _add_declared(writer: _Writer, tensors: tuple[TensorSpec, ...], present: bool) -> None:

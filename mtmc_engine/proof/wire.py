@@ -19,6 +19,7 @@ class Build(Struct, frozen=True):
 
     constants, init_args: as Twin has them, empty for the operator itself.
     randomise: whether parameters are moved away from their initial values first.
+    tf32: whether matrix products may use TF32, by policy or by the user's own switch.
     """
 
     file: str
@@ -29,6 +30,7 @@ class Build(Struct, frozen=True):
     constants: dict[str, int] = {}
     init_args: dict[int, int] = {}
     randomise: bool = True
+    tf32: bool = False
 
 
 class Case(Struct, frozen=True):

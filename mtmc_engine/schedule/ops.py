@@ -7,7 +7,7 @@ returns the result (or a tuple of results). What has no rule stays a library cal
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 
 class Unsupported(Exception):
@@ -15,14 +15,15 @@ class Unsupported(Exception):
 
 
 Rule = Callable[..., Any]
+R = TypeVar("R", bound=Rule)
 
 RULES: dict[str, Rule] = {}
 
 
-def rule(*operators: str) -> Callable[[Rule], Rule]:
+def rule(*operators: str) -> Callable[[R], R]:
     """Registers a rule for ATen overloads given without "aten."."""
 
-    def register(function: Rule) -> Rule:
+    def register(function: R) -> R:
         for operator in operators:
             RULES[f"aten.{operator}"] = function
         return function

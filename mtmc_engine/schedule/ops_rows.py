@@ -114,8 +114,8 @@ def variance(
     keepdim: bool = False,
     correction: Number | None = None,
 ) -> Tensor:
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
+    if isinstance(dim, bool):  # var.default takes only `unbiased`
+        unbiased, dim = dim, None
     less = correction if correction is not None else int(unbiased)
     dims = _dims(dim)
     _, squares = _moments(b, self, dims, _kind(self))

@@ -57,7 +57,8 @@ async def confirm_stop(run: Run, stop: Action) -> bool:
     node = run.tree[run.current]
     choices: tuple[Choice, ...] = ("approve", "reject", "stop")
     question = DecisionNeeded(node.id, run.next_step, stop, choices, "The planner would stop here.")
-    answer = await _ask(run, question, node) or Answer("approve", "policy", node.state)
+    policy_says = Answer("approve", "policy", node.state, stop.reason)
+    answer = await _ask(run, question, node) or policy_says
     run.outlet.emit(Decided(node.id, run.next_step, stop, answer.choice, answer.by, answer.reason))
     if answer.choice == "approve":
         return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tempfile
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from mtmc_engine.session.outlet import Outlet
 from mtmc_engine.session.requests import export_folder, note_arrival
 from mtmc_engine.session.restore import Restored, find_unfinished, stored_task
 from mtmc_engine.session.run import Run, best_events, max_steps, node_event
+from mtmc_engine.session.scratch import scratch_folder
 from mtmc_engine.session.seams import Exporter
 from mtmc_engine.session.summary import finished
 from mtmc_engine.session.watch import changes
@@ -97,7 +97,7 @@ async def _prepare(
     stack.push_async_callback(coder.close)
     if options.export is not None:
         exporter.check(export_folder(options.export, options.file))
-    scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mtmc-session-")))
+    scratch = stack.enter_context(scratch_folder())
     workshop = Workshop()
     stack.push_async_callback(workshop.close)
     starting = asyncio.create_task(workshop.start())

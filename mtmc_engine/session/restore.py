@@ -133,11 +133,15 @@ def find_unfinished(
     It is the newest of this file that was not completed and has fewer than `most_steps` steps.
     Raises UsageError where it still runs.
     """
-    file = str(Path(options.file).absolute())
-    entries = [e for e in list_sessions(folder) if e.file == file and e.has_task]
-    open_ones = [entry for entry in entries if _has_more(entry, most_steps)]
+    path = Path(options.file).absolute()
+    entries = list_sessions(folder)
+    ours = [entry for entry in entries if entry.file == str(path) and entry.has_task]
+    open_ones = [entry for entry in ours if _has_more(entry, most_steps)]
     if not open_ones:
-        return None, f"There is no unfinished session of {options.file}: this one starts afresh."
+        damaged = [e for e in entries if e.problem and e.session.startswith(f"{path.stem}-")]
+        but = f" {damaged[0].problem}" if damaged else ""
+        nothing = f"There is no unfinished session of {options.file}: this one starts afresh."
+        return None, nothing + but
     for entry in open_ones:
         if entry.digest == digest and entry.target == device.name:
             if entry.state == "running":

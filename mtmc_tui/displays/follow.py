@@ -57,7 +57,10 @@ async def follow(options: RunOptions, display: Display) -> int:
         _forget_stdout()
     finally:
         await engine.stop()
-    return interrupted[0] if interrupted else code
+    if interrupted:
+        print("Stopped; the same command with --resume goes on.", file=sys.stderr)
+        return interrupted[0]
+    return code
 
 
 def read_answers(receive: Callable[[bytes | None], None]) -> None:

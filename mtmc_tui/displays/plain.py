@@ -19,6 +19,7 @@ from mtmc_engine.core.events import (
     CandidateReady,
     Choice,
     Decide,
+    Decided,
     DecisionNeeded,
     Export,
     Failed,
@@ -73,9 +74,11 @@ class PlainDisplay:
             self._source = event.source
         for line, style in lines_of(event):
             self._print(line, style)
-        self._question = event if isinstance(event, DecisionNeeded) else None
-        if self._question and self._asks:
-            self._print(_prompt(self._question), "strong")
+        if isinstance(event, Decided):
+            self._question = None
+        if isinstance(event, DecisionNeeded) and self._asks:
+            self._question = event
+            self._print(_prompt(event), "strong")
 
     def _typed(self, line: bytes | None) -> None:
         assert self._engine is not None

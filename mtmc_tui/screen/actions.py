@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from textual.app import SuspendNotSupported
 from textual.screen import Screen
@@ -32,6 +33,8 @@ from mtmc_tui.screen.view import PANES, View, shown_node
 
 if TYPE_CHECKING:
     from mtmc_tui.screen.app import Workbench
+
+Edited = TypeVar("Edited")
 
 HINT_LEVELS = ("algorithm", "data flow", "low level")
 COPIES = (
@@ -79,11 +82,8 @@ class EngineActions(Screen[None]):
         node = self.snapshot.nodes.get(question.node) if question else None
         if node is None:
             return
-        try:
-            with self.app.suspend():
-                edited = edit_text(node.source, f"{node.id}.py")
-        except (SuspendNotSupported, OSError, subprocess.CalledProcessError) as error:
-            self._no_editor(error)
+        edited = self._in_editor(lambda: edit_text(node.source, f"{node.id}.py"))
+        if edited is None:
             return
         if edited == node.source:
             self.app.say("nothing was changed: the question still waits")
@@ -166,11 +166,8 @@ class EngineActions(Screen[None]):
     def action_open_source(self) -> None:
         """Open the user's file in the user's editor."""
         assert self.snapshot.session is not None
-        try:
-            with self.app.suspend():
-                edit_file(Path(self.snapshot.session.file))
-        except (SuspendNotSupported, OSError, subprocess.CalledProcessError) as error:
-            self._no_editor(error)
+        path = Path(self.snapshot.session.file)
+        self._in_editor(lambda: edit_file(path))
 
     def action_copy(self) -> None:
         """Copy the diff, the kernel or the command to the clipboard."""
@@ -214,6 +211,20 @@ class EngineActions(Screen[None]):
             return ""
         return node.diff if key == "diff" else node.source
 
-    def _no_editor(self, error: Exception) -> None:
-        editor = shlex.join(editor_command())
-        self.app.say(f"the editor ({editor}) did not end well: {error}", severity="warning")
+    def _in_editor(self, work: Callable[[], Edited]) -> Edited | None:
+        """What `work` returns once the terminal is its own; None, with a notice, if it failed."""
+        trouble: Exception | None = None
+        result: Edited | None = None
+        try:
+            with self.app.suspend():
+                # An exception must not pass through suspend: it would not resume.
+                try:
+                    result = work()
+                except (OSError, subprocess.CalledProcessError, UnicodeDecodeError) as error:
+                    trouble = error
+        except SuspendNotSupported as error:
+            trouble = error
+        if trouble is not None:
+            editor = shlex.join(editor_command())
+            self.app.say(f"the editor ({editor}) did not end well: {trouble}", "warning")
+        return result

@@ -102,6 +102,10 @@ def _opened(snapshot: Snapshot, view: View) -> bool:
     return snapshot.session is not None
 
 
+def _wide(snapshot: Snapshot, view: View) -> bool:
+    return not view.narrow
+
+
 def _filterable(snapshot: Snapshot, view: View) -> bool:
     return view.pane in (PLAN, REGIONS, CODE)
 
@@ -143,7 +147,7 @@ KEYS: tuple[Key, ...] = (
     Key("pane.next", "tab", "next_pane(1)", "next", "next pane", "View", _always),
     Key("pane.previous", "shift+tab", "next_pane(-1)", "previous", "previous pane", "View",
         _always),
-    Key("pane.zoom", "z", "zoom", "zoom", "zoom the pane; esc restores", "View", _always, 14),
+    Key("pane.zoom", "z", "zoom", "zoom", "zoom the pane; esc restores", "View", _wide, 14),
     Key("pane.restore", "escape", "restore", "restore",
         "leave zoom, filter, and a moved highlight", "View", _always),
     Key("tab.previous", "left_square_bracket", "next_tab(-1)", "tab",

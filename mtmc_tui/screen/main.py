@@ -68,6 +68,8 @@ class MainScreen(EngineActions):
         self.view = View(glyphs=signs)
         self._code_drawn_from: tuple[object, ...] = ()
         self._possible: tuple[bool, ...] = ()
+        self._titles: dict[int, Content | str] = {}
+        self._arranged_for: tuple[int, ...] = ()
 
     def compose(self) -> ComposeResult:
         """Status and tabs above, five panes, question and keys below."""
@@ -98,13 +100,14 @@ class MainScreen(EngineActions):
 
     def on_resize(self) -> None:
         """Arrange again; lines are fitted once the panes know their size."""
-        self._arrange()
-        self.call_after_refresh(self.draw)
+        if self._arrange():
+            self.call_after_refresh(self.draw)
 
     def change(self, **changes: object) -> None:
         """Look elsewhere: replace fields of the view and draw."""
         self.view = replace(self.view, **changes)  # type: ignore[arg-type]
-        self._arrange()
+        if self._arrange():
+            self.call_after_refresh(self.draw)
         self.draw()
 
     def draw(self) -> None:
@@ -125,7 +128,7 @@ class MainScreen(EngineActions):
         ]
         self.regions.show(regions, "")
         self._draw_code()
-        self.proof.show(proof_lines(snapshot, view))
+        self.proof.show(proof_lines(snapshot, view, self.proof.line_width))
         self.time.show(time_lines(snapshot, view, self.time.line_width))
         self._draw_titles()
         able = tuple(key.when(snapshot, view) for key in KEYS)
@@ -139,9 +142,9 @@ class MainScreen(EngineActions):
             return
         now = self.app.clock()
         width = self.size.width
-        self.activity.update(activity_line(self.snapshot, self.view, width, now))
+        self.activity.update(activity_line(self.snapshot, self.view, width, now), layout=False)
         keys = footer_keys(self.snapshot, self.view)
-        self.footer.update(footer_line(keys, self.snapshot, width, now))
+        self.footer.update(footer_line(keys, self.snapshot, width, now), layout=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys whose action makes no sense now do nothing."""
@@ -151,8 +154,8 @@ class MainScreen(EngineActions):
     def _draw_lines_around(self) -> None:
         snapshot, view = self.snapshot, self.view
         self.set_class(snapshot.question is not None, "-asking")
-        self.status.update(status_line(snapshot, view, self.size.width))
-        self.tabs.update(tab_strip(view))
+        self.status.update(status_line(snapshot, view, self.size.width), layout=False)
+        self.tabs.update(tab_strip(view), layout=False)
         self.draw_clock()
 
     def _draw_code(self) -> None:
@@ -180,24 +183,38 @@ class MainScreen(EngineActions):
         snapshot, view = self.snapshot, self.view
         node = shown_node(snapshot, view)
         name = node.action.phrase if node and node.action else "original"
-        filters = {pane: f" /{text}" for pane, text in view.filters if text}
         rule = f" {view.glyphs.rule} "
-        self.plan.border_title = f"1 Plan{filters.get(PLAN, '')}"
-        estimated = "" if not snapshot.costs else f"{rule}{view.glyphs.about} roofline model"
-        self.regions.border_title = f"2 Regions{estimated}{filters.get(REGIONS, '')}"
-        title = code_title(view)
-        found = filters.get(CODE)
-        self.code.border_title = Content.assemble(title, found) if found else title
-        self.proof.border_title = f"4 Proof{rule}{name}" if node else "4 Proof"
         timed = time_title(snapshot, view)
-        self.time.border_title = f"5 Time{rule}{timed}" if timed else "5 Time"
+        titles: dict[int, Content | str] = {
+            PLAN: "1 Plan",
+            REGIONS: f"2 Regions{rule}{view.glyphs.about} roofline model"
+            if snapshot.costs
+            else "2 Regions",
+            CODE: code_title(view),
+            PROOF: f"4 Proof{rule}{name}" if node else "4 Proof",
+            TIME: f"5 Time{rule}{timed}" if timed else "5 Time",
+        }
+        for pane, text in view.filters:
+            titles[pane] = Content.assemble(titles[pane], f" /{text}")
+        # A pane whose title is set is painted anew, even with the same one.
+        for pane, title in titles.items():
+            if title != self._titles.get(pane):
+                self.query_one(f"#pane-{pane}").border_title = title
+        self._titles = titles
 
-    def _arrange(self) -> None:
-        """One pane, two columns or three, by the size of the terminal and the zoom."""
+    def _arrange(self) -> bool:
+        """One pane, two columns or three, by the size of the terminal and the zoom.
+
+        True where panes change their size: their lines are to be fitted once they know it.
+        """
         width, height = self.size
-        tiny = width < SMALLEST[0] or height < SMALLEST[1]
         self.view = replace(self.view, narrow=width < WIDE)
         one = self.view.one_pane
+        arranged_for = (width, height, one, self.view.pane if one else 0)
+        if arranged_for == self._arranged_for:
+            return False
+        self._arranged_for = arranged_for
+        tiny = width < SMALLEST[0] or height < SMALLEST[1]
         self.set_class(tiny, "-tiny")
         self.set_class(one, "-one")
         self.set_class(width >= VERY_WIDE and not one, "-very-wide")
@@ -213,6 +230,7 @@ class MainScreen(EngineActions):
         }
         for name, here in shown.items():
             self.query_one(name).display = here or not one
+        return True
 
     # What the user looks at.
 
@@ -240,7 +258,6 @@ class MainScreen(EngineActions):
         """Focus a pane."""
         self.change(pane=number)
         self.query_one(f"#pane-{number}").focus()
-        self.call_after_refresh(self.draw)
 
     def action_next_pane(self, step: int) -> None:
         """Focus the next (1) or previous (-1) pane."""
@@ -249,7 +266,6 @@ class MainScreen(EngineActions):
     def action_zoom(self) -> None:
         """Give the focused pane the whole body, or put the others back."""
         self.change(zoomed=not self.view.zoomed)
-        self.call_after_refresh(self.draw)
 
     def action_restore(self) -> None:
         """Undo the last of: filter, zoom, a highlight that was moved away from the run."""

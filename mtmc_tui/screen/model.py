@@ -162,8 +162,8 @@ def _(event: SessionStarted, snapshot: Snapshot, now: float) -> Snapshot:
 
 @_apply.register
 def _(event: PhaseChanged, snapshot: Snapshot, now: float) -> Snapshot:
-    old = snapshot.phase
-    same = old is not None and (old.phase, old.detail) == (event.phase, event.detail)
+    """The clock of a phase runs on while only its detail and count change."""
+    same = snapshot.phase is not None and snapshot.phase.phase == event.phase
     return replace(snapshot, phase=event, phase_at=snapshot.phase_at if same else now)
 
 

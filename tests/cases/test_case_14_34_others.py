@@ -50,14 +50,6 @@ def get_init_inputs():
     return []
 """
 
-WRONG = {
-    "SHAPE": "return x.abs()[:, :-1]",
-    "DTYPE": "return x.abs().double()",
-    "NONFINITE": "return x.abs() / (x != x.flatten()[0])",
-    "ALIASED": "return x if bool((x >= 0).all()) else x.abs()",
-    "LAUNCH": "return undefined(x)",
-}
-
 
 @pytest.mark.parametrize(
     ("verdict", "body"),

@@ -92,6 +92,7 @@ BEFORE_THE_ENGINE = {
     "until nothing": (["op.py", "--until", "0"], ["--until"]),
     "two displays": (["op.py", "--json", "--display", "plain"], ["--json", "plain"]),
     "missing value": (["op.py", "--planner"], ["--planner"]),
+    "a screen without a terminal": (["op.py", "--display", "tui"], ["terminal", "plain"]),
     "check without candidate": (["check", "op.py"], ["CANDIDATE"]),
     "unknown theme": (["op.py", "--display", "tui", "--theme", "mtmc-drak"], ["mtmc-dark"]),
 }

@@ -117,7 +117,7 @@ CASES = {
     "transposed_operand": pointwise("x.t() * 2 + y", f"{R}(13, 5)", f"{R}(5, 13)"),
     "itself_transposed": pointwise("x + x.t()", f"{R}(13, 13)", f"{R}(5, 13)"),
     **{f"rows_{n}": reductions(f"{R}(7, {n})") for n in (1, 127, 128, 129)},
-    "rows_many": reductions(f"{R}(3000, 5)"),
+    "rows_many": reductions(f"{R}(70, 5)"),
     "rows_3d": _rows(
         "F.relu(x).softmax(-1), x.sum(-1), x.mean((1, 2)), x.amax((1, 2), keepdim=True)", 3, 5, 7
     ),
@@ -149,6 +149,15 @@ CASES = {
         "self.bn = nn.BatchNorm2d(6).eval()",
     ),
     "prelu": module("return self.act(x)", {"x": f"{R}(2, 6, 4, 5)"}, "self.act = nn.PReLU(6)"),
+    "large_offset": module(
+        "return x.var(-1), F.layer_norm(x, (45,)), x.std(-1, keepdim=True), x.softmax(-1)",
+        {"x": f"{R}(6, 45) + 1000"},
+    ),
+    "infinite": module(
+        "x = x.masked_fill(m, float('-inf')); return x.softmax(-1), torch.logsumexp(x, -1), "
+        "x.log_softmax(-1), x.amax(-1)",
+        {"x": f"{R}(6, 70)", "m": "(torch.arange(70) < 40).repeat(6, 1)"},
+    ),
     "two_results": _rows("x.exp(), x.exp().sum(-1)", 6, 45),
     "nested": module("return {'a': (x.relu(), [x.exp()]), 'b': x.sum(-1)}", {"x": f"{R}(6, 45)"}),
     "views": module(

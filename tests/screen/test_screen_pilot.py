@@ -98,7 +98,7 @@ async def test_reject_with_a_reason(tmp_path: Path) -> None:
 
 
 async def test_escape_from_a_dialog_sends_nothing(tmp_path: Path) -> None:
-    async with session(tmp_path, until_question()) as (app, pilot, commands):
+    async with session(tmp_path, until_question(2)) as (app, pilot, commands):
         for key in ("R", "h", "x", "A", "S", "y"):
             await pilot.press(key)
             assert app.screen is not app.main
@@ -138,7 +138,7 @@ async def test_stop_asks(tmp_path: Path) -> None:
 
 
 async def test_export_to_a_folder_and_beside_the_file(tmp_path: Path) -> None:
-    async with session(tmp_path, until_question()) as (_, pilot, commands):
+    async with session(tmp_path, until_question(2)) as (_, pilot, commands):
         await pilot.press("x", *"/tmp/out", "enter")
         await pilot.press("x", "enter")
         folders = [command["folder"] for command in await sent(commands, 2)]

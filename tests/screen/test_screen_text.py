@@ -16,7 +16,7 @@ from mtmc_tui.screen.render.code import code_text, highlighted
 from mtmc_tui.screen.render.code import folded as folded_line
 from mtmc_tui.screen.render.diff import changed_words, paired_rows, unified_rows
 from mtmc_tui.screen.render.plan import plan_line, plan_rows
-from mtmc_tui.screen.render.proof import fact_text, gate_line, proof_lines
+from mtmc_tui.screen.render.proof import facts, gate_parts, proof_lines
 from mtmc_tui.screen.render.regions import region_line, region_rows
 from mtmc_tui.screen.render.status import activity_line, status_line
 from mtmc_tui.screen.render.time import bar_text, bars, time_lines, time_title
@@ -24,6 +24,7 @@ from mtmc_tui.screen.render.words import (
     bytes_text,
     clip,
     duration_text,
+    packed,
     percent_text,
     ratio_text,
     time_text,
@@ -137,7 +138,7 @@ def test_a_failed_program_shows_its_verdict_and_no_time() -> None:
     )
     view = View(selected="n3")
     assert plain(time_lines(snapshot, view, 78)) == "not timed: NUMERIC"
-    text = plain(proof_lines(snapshot, view))
+    text = plain(proof_lines(snapshot, view, 78))
     assert "✗ values failed 17/41" in text
     assert "✗ NUMERIC" in text
     assert "row 3 is 0.0" in text
@@ -151,9 +152,8 @@ def test_gates_to_come_are_shown_while_the_proof_runs() -> None:
         "n1", "n0", LOWER, "open", gates=(GateResult(Gate.PARSE, True, 0.0),), gate=Gate.VALUES
     )
     snapshot = Snapshot(phase=PhaseChanged("prove", "", 23, 41))
-    text = gate_line(node, snapshot, UNICODE).plain
-    assert text.startswith("✓ parse · import · compile · launch › values 23/41")
-    assert "integrity" not in text
+    words = [text for text, _ in gate_parts(node, snapshot, UNICODE)]
+    assert words[:5] == ["✓ parse", "· import", "· compile", "· launch", "› values 23/41"]
 
 
 def test_facts_are_of_the_largest_kernel() -> None:
@@ -165,8 +165,9 @@ def test_facts_are_of_the_largest_kernel() -> None:
         GateResult(Gate.COMPILE, True, 1.0, evidence={"kernels": kernels}),
         GateResult(Gate.VALUES, True, 1.0, evidence={"cases": "4/4", "worst_share_of_bound": 0.31}),
     )
-    text = fact_text(Node("n1", "n0", LOWER, "open", gates=gates), UNICODE)
-    assert text == "2 kernels · registers 96 · shared 16 KB · spills 0 · error 31 % of the bound"
+    assert facts(Node("n1", "n0", LOWER, "open", gates=gates)) == [
+        "2 kernels", "registers 96", "shared 16 KB", "spills 0", "error 31 % of the bound",
+    ]  # fmt: skip
 
 
 def test_plan_lines_fit_their_width_with_glyph_and_word() -> None:
@@ -229,7 +230,7 @@ def test_the_status_line_gives_up_its_last_words_first() -> None:
     wide, narrow = (status_line(snapshot, View(), width).plain for width in (160, 70))
     assert "coder builtin" in wide
     assert "coder" not in narrow
-    assert "softmax.py" in narrow
+    assert "rms_norm.py" in narrow
     assert "watching" in narrow
     assert len(narrow) <= 70
     assert ("estimates" in narrow) != snapshot.measured
@@ -300,6 +301,15 @@ def test_long_code_lines_are_folded_at_a_word_and_nothing_is_lost() -> None:
 def test_highlighting_keeps_every_line() -> None:
     source = "\n\ndef f():\n    '''a\n    b'''\n\n    return 1\n"
     assert [line.plain for line in highlighted(source)] == source.splitlines()
+
+
+def test_packed_parts_are_never_broken() -> None:
+    parts = [("✓ parse", ""), ("✓ import", ""), ("✓ compile 1.2 s", "")]
+    assert [line.plain for line in packed(parts, " ", 17)] == [
+        "✓ parse ✓ import",
+        "✓ compile 1.2 s",
+    ]
+    assert packed([], " ", 17) == []
 
 
 def test_bars_leave_out_what_would_be_said_twice() -> None:

@@ -58,9 +58,9 @@ async def test_killed_at_random_moments(start, home, seed):
     """Each kill comes some events later than the last; the sum of all runs is one session."""
     chance = random.Random(seed)
     decided, sessions = [], set()
-    for _ in range(12):
+    for kills_left in (5, 4, 3, 2, 1, 0):
         engine = await start(yes=True, planner="uniform", seed=3, steps=4, resume=True)
-        quota = chance.randrange(3, 70)
+        quota = chance.randrange(3, 70) if kills_left else 10_000
         seen = []
 
         def enough(event, seen=seen, quota=quota):
@@ -92,7 +92,7 @@ async def test_killed_at_random_moments(start, home, seed):
             journal.close()
             decided = stored
     last = events[-1]
-    assert isinstance(last, SessionFinished), "not finished after 12 runs"
+    assert isinstance(last, SessionFinished)
     assert len(sessions) <= 1
     assert [step.step for step in last.steps] == list(range(1, len(last.steps) + 1))
     found = [(s.step, s.node, s.phrase) for s in last.steps]

@@ -13,8 +13,6 @@ from mtmc_engine.proof.wire import Compiled, Launch, Target
 from mtmc_engine.proof.work_names import COMPILE
 from mtmc_engine.system.jobs import Ending, JobResult
 
-_IMPORT_STAGES = ("import", "find")
-
 
 async def compile_candidate(proof: Proof, through: Any) -> Outcome:
     """Runs both gates in one child. `through` is called with the import gate's outcome.
@@ -124,12 +122,3 @@ def _with_configuration(sentence: str, compiled: Compiled) -> str:
     if not bad:
         return sentence
     return f"{bad[-1].kernel} with {bad[-1].configuration or 'its arguments'}: {sentence}"
-
-
-def failed_at_import(proof: Proof, outcome: Outcome) -> bool:
-    """Whether the failing gate is import, not compile."""
-    if outcome.verdict is None:
-        return False
-    if proof.compiled.trouble is not None:
-        return proof.compiled.trouble.stage in _IMPORT_STAGES
-    return outcome.evidence.get("stage") in ("import", "")

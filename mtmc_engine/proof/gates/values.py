@@ -14,10 +14,13 @@ from mtmc_engine.proof import explain
 from mtmc_engine.proof.gates.integrity import find_mutated
 from mtmc_engine.proof.gates.proof import Outcome, Proof
 from mtmc_engine.proof.gates.truths import truths_for
-from mtmc_engine.proof.variants import plan_cases
+from mtmc_engine.proof.variants import Plan, plan_cases
 from mtmc_engine.proof.wire import Build, Case, Finding, Judged, Ran
 from mtmc_engine.proof.work_names import CANDIDATE, JUDGE
 from mtmc_engine.system.jobs import Ending, JobResult
+
+# Elements of one input that the interpreter is given where no twin serves.
+_MOST_OWN_ELEMENTS = 1 << 21
 
 Through = Callable[[Outcome], None]
 
@@ -25,11 +28,21 @@ Through = Callable[[Outcome], None]
 async def launch_and_compare(proof: Proof, through: Through) -> Outcome:
     """Runs both gates. `through` is called with the launch gate's outcome where that passes.
 
-    Where a module packs weights in its constructor, a first failure is looked at once more with
-    weights as constructed, since a packed copy cannot follow load_state_dict.
+    Two failures are looked at once more, since the candidate may not be to blame: where a module
+    packs weights in its constructor (a packed copy cannot follow load_state_dict), with weights
+    as constructed; and where it fails at once on the shrunk twin (it may be made for the
+    operator's own sizes), on those, with fewer rows where they may vary.
     """
     weights = proof.compiled.weights
     outcome = await _attempt(proof, weights, through)
+    if outcome.verdict is not None and _failed_at_once(proof, outcome):
+        on_twin = outcome.sentence
+        plan = plan_cases(proof.subject.task, proof.compiled, proof.subject.seed, shrink=False)
+        if plan.largest <= _MOST_OWN_ELEMENTS:
+            proof.warnings.clear()
+            outcome = await _attempt(proof, weights, through, plan)
+            if outcome.verdict is None:
+                proof.warn(f"it only works at its declared sizes; on a smaller twin: {on_twin}")
     derived = proof.compiled.derived
     packed = weights == "state_dict" and derived
     if packed and outcome.verdict in (Class.NUMERIC, Class.NONFINITE):
@@ -38,12 +51,21 @@ async def launch_and_compare(proof: Proof, through: Through) -> Outcome:
     return outcome
 
 
-async def _attempt(proof: Proof, weights: str, through: Through) -> Outcome:
+def _failed_at_once(proof: Proof, outcome: Outcome) -> bool:
+    """Whether the very first case failed, and that was a twin's."""
+    first = proof.plan.cases[0].name if proof.plan.cases else ""
+    return proof.plan.twin is not None and outcome.evidence.get("case") == first
+
+
+async def _attempt(
+    proof: Proof, weights: str, through: Through, plan: Plan | None = None
+) -> Outcome:
     subject = proof.subject
+    proof.judged = None
     proof.code = msgspec.structs.replace(proof.code, weights=weights)
     if weights == "seed":
         proof.warn("parameters were not randomised: its weights do not follow the reference's")
-    plan = plan_cases(subject.task, proof.compiled, subject.seed)
+    plan = plan or plan_cases(subject.task, proof.compiled, subject.seed)
     build = subject.build(subject.device, randomise=weights != "seed")
     if plan.twin is not None:
         build = msgspec.structs.replace(

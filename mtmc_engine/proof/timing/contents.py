@@ -12,6 +12,7 @@ from mtmc_engine.capture.load import Reference
 from mtmc_engine.core.graph import TensorSpec
 
 _MOST_BYTES = 1 << 31
+_POOL_BYTES = 1 << 28
 _MOST_POOL = 8
 _MOST_SLOTS = 64
 
@@ -29,7 +30,7 @@ class Contents:
     ) -> None:
         self._random = random.Random(seed)
         self.nbytes = max(1, sum(spec.nbytes for spec in specs))
-        count = max(2, min(_MOST_POOL, _MOST_BYTES // self.nbytes))
+        count = max(2, min(_MOST_POOL, _POOL_BYTES // self.nbytes))
         pattern = reference.inputs(seed)
         drawn = [resized(pattern, specs, seed)]
         drawn += [resized(reference.inputs(seed + i), specs, seed + i) for i in range(1, count)]

@@ -48,6 +48,9 @@ def build_entrant(entrant: Entrant, contest: Contest, reference: Reference, mode
         eager: Program = model
         return eager
     if entrant.kind == "torch.compile":
+        from torch._inductor import config
+
+        config.compile_threads = 1  # no pool of processes beside a timing
         compiled: Program = torch.compile(model)
         return compiled
     assert entrant.code is not None

@@ -15,8 +15,15 @@ from mtmc_engine.proof.wire import Build, CandidateCode
 
 
 def open_reference(build: Build) -> Reference:
-    """The user's file, with the build's constants. Raises UsageError as load_reference does."""
-    return load_reference(build.file, build.entry or None, build.constants or None)
+    """The user's file, with the build's constants. Raises UsageError as load_reference does.
+
+    Under the policy "tf32" torch's switches are set for this process, whoever computes in it.
+    """
+    reference = load_reference(build.file, build.entry or None, build.constants or None)
+    if build.policy.precision == "tf32":
+        torch.backends.cuda.matmul.allow_tf32 = True
+        torch.backends.cudnn.allow_tf32 = True
+    return reference
 
 
 def build_reference(reference: Reference, build: Build, device: str | None = None) -> Any:

@@ -13,9 +13,11 @@ from triton.language.extra.cuda import libdevice as cuda
 from triton.runtime.interpreter import TensorHandle
 
 _SAME_NAME = (
-    "acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc erfinv exp exp2 expm1 "
-    "floor fmod hypot lgamma log log10 log1p log2 nextafter pow rsqrt sin sinh sqrt tan tanh trunc"
-).split()
+    *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos"),
+    *("cosh", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "fmod", "hypot", "lgamma"),
+    *("log", "log10", "log1p", "log2", "nextafter", "pow", "rsqrt", "sin", "sinh", "sqrt", "tan"),
+    *("tanh", "trunc"),
+)
 _OTHER_NAMES: dict[str, Callable[..., torch.Tensor]] = {
     "abs": torch.abs,
     "fabs": torch.abs,

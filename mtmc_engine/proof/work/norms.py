@@ -13,10 +13,15 @@ CHUNK = 1 << 22
 
 
 def chunks(*tensors: torch.Tensor) -> Iterator[tuple[int, tuple[torch.Tensor, ...]]]:
-    """Matching pieces of tensors of one shape, with the offset of their first element."""
+    """Matching pieces of tensors of one shape, with the offset of their first element.
+
+    Large tensors are looked at on the GPU where there is one, piece by piece.
+    """
     flat = [tensor.reshape(-1) for tensor in tensors]
+    near = flat[0].numel() > CHUNK and torch.cuda.is_available()
     for start in range(0, flat[0].numel(), CHUNK):
-        yield start, tuple(piece[start : start + CHUNK] for piece in flat)
+        pieces = (piece[start : start + CHUNK] for piece in flat)
+        yield start, tuple(piece.to("cuda") if near else piece for piece in pieces)
 
 
 def as_double(piece: torch.Tensor) -> torch.Tensor:

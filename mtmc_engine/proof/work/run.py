@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,7 @@ class _Actor:
         self.group = -1
         self.inputs: list[Any] = []
         self.calls = 0
+        self.bare = False
         self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
         if isinstance(made, torch.nn.Module):
             self.kept = [(buffer, buffer.clone()) for buffer in made.buffers()]
@@ -122,13 +125,16 @@ class _Actor:
                 memory.call = self.calls
                 self.calls += 1
                 torch.manual_seed(case.seed)
-                with torch.no_grad(), cuda_is(self.request.build.device), memory:
+                with torch.no_grad(), self._surroundings(memory):
                     value = self.made(*self.inputs)
                     self._synchronise()
                 results.append(self._taken(value))
         except TooManyPrograms:
             return Call(number, left_out=True)
         except BaseException as error:  # SystemExit too
+            if not self.bare and "torch/_dynamo" in traceback.format_exc():
+                self.bare = True  # torch.compile does not trace through these modes
+                return self.play(number, case)
             return Call(number, trouble(error, "call", self.request.code, number))
         overruns = tuple(memory.overruns())
         memory.forget(guards)
@@ -148,6 +154,15 @@ class _Actor:
             ),
             aliased=self._aliased(value),
         )
+
+    @contextmanager
+    def _surroundings(self, memory: Guarded) -> Iterator[None]:
+        """Poisoned memory and, without a GPU, a device called "cuda"."""
+        if self.bare:
+            yield
+            return
+        with cuda_is(self.request.build.device), memory:
+            yield
 
     def _place(self, case: Case, contents: list[Any], memory: Guarded) -> None:
         """New guarded tensors for a new group; the same ones for its further cases."""

@@ -9,10 +9,23 @@ from typing import Any
 
 import torch
 
+
+def _tf32(place: Any) -> Any:
+    """The switch, by torch's newer interface where the older one was not used."""
+    try:
+        return place.allow_tf32
+    except RuntimeError:  # the two interfaces were mixed
+        return place.fp32_precision
+
+
+_TF32_PLACES: dict[str, Any] = {
+    "TF32 for matrix products": torch.backends.cuda.matmul,
+    "TF32 for convolutions": torch.backends.cudnn,
+}
 _SWITCHES: dict[str, Callable[[], Any]] = {
     "torch's default dtype": torch.get_default_dtype,
-    "TF32 for matrix products": lambda: torch.backends.cuda.matmul.allow_tf32,
-    "TF32 for convolutions": lambda: torch.backends.cudnn.allow_tf32,
+    "TF32 for matrix products": lambda: _tf32(torch.backends.cuda.matmul),
+    "TF32 for convolutions": lambda: _tf32(torch.backends.cudnn),
     "float32 matmul precision": torch.get_float32_matmul_precision,
     "cudnn.enabled": lambda: torch.backends.cudnn.enabled,
     "cudnn.benchmark": lambda: torch.backends.cudnn.benchmark,
@@ -69,5 +82,6 @@ class GlobalState:
             if getattr(place, attribute) is not self.functions[name]:
                 setattr(place, attribute, self.functions[name])
         torch.set_default_dtype(self.switches["torch's default dtype"])
-        torch.backends.cuda.matmul.allow_tf32 = self.switches["TF32 for matrix products"]
-        torch.backends.cudnn.allow_tf32 = self.switches["TF32 for convolutions"]
+        for name, place in _TF32_PLACES.items():
+            if _tf32(place) != self.switches[name]:
+                place.allow_tf32 = self.switches[name] in (True, "tf32")

@@ -56,11 +56,6 @@ def _stored(value: torch.Tensor, layout: Layout) -> torch.Tensor:
     return value.clone(memory_format=torch.contiguous_format)
 
 
-def same_layout(value: torch.Tensor, layout: Layout) -> bool:
-    """Whether `layout` leaves this tensor as a contiguous one would be."""
-    return bool(_stored(value, layout).stride() == value.contiguous().stride())
-
-
 def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
     """Leaves of a result with their paths: "[0]", "['loss']"; None leaves are dropped."""
     if isinstance(value, list | tuple):

@@ -15,7 +15,7 @@ import torch
 
 from mtmc_engine.capture.load import Reference, blamed
 from mtmc_engine.core.errors import ReferenceFailed
-from mtmc_engine.proof.tolerance import EPSILON, Norms, arithmetic
+from mtmc_engine.proof.tolerance import EPSILON, TF32_EPSILON, Norms, arithmetic
 from mtmc_engine.proof.wire import Build, Case, OutputFacts, Truth, Truths
 from mtmc_engine.proof.work.build import build_reference, open_reference, randomise
 from mtmc_engine.proof.work.draw import Draw
@@ -162,11 +162,12 @@ class _Witness:
             return {}
         small = all(value.numel() <= _SMALL for value in floats.values())
         found: dict[str, Norms] = dict.fromkeys(floats, _NONE)
+        tf32 = self.build.tf32
         for draw in range(_DRAWS if small else 1):
             device = next(iter(floats.values())).device
             generator = torch.Generator(device).manual_seed(case.seed + 7919 * (draw + 1))
-            nudged = [_nudged(value, generator) for value in inputs]
-            model = _nudged_model(self.double, self.model, generator)
+            nudged = [_nudged(value, tf32, generator) for value in inputs]
+            model = _nudged_model(self.double, self.model, tf32, generator)
             moved, _ = self._exact(case, nudged, model)
             for path, value in _outputs(moved, list(exact.items())):
                 if path in floats and value.shape == floats[path].shape:
@@ -189,15 +190,16 @@ class _Witness:
         return []
 
 
-def _nudged(value: Any, generator: torch.Generator) -> Any:
+def _nudged(value: Any, tf32: bool, generator: torch.Generator) -> Any:
     """A floating-point tensor in float64, moved by half an ulp of the arithmetic."""
     if not _is_float(value):
         return value
-    unit = EPSILON[arithmetic(dtype_name(value))] / 2
-    return perturbed(widened(value), unit, generator)
+    kind = arithmetic(dtype_name(value))
+    unit = TF32_EPSILON if tf32 and kind == "float32" else EPSILON[kind]
+    return perturbed(widened(value), unit / 2, generator)
 
 
-def _nudged_model(double: Any, model: Any, generator: torch.Generator) -> Any:
+def _nudged_model(double: Any, model: Any, tf32: bool, generator: torch.Generator) -> Any:
     if not isinstance(double, torch.nn.Module):
         return double
     copied = copy.deepcopy(double)
@@ -205,7 +207,7 @@ def _nudged_model(double: Any, model: Any, generator: torch.Generator) -> Any:
     with torch.no_grad():
         for name, value in copied.state_dict().items():
             if _is_float(value) and _is_float(narrow[name]):
-                value.copy_(_nudged(narrow[name], generator))
+                value.copy_(_nudged(narrow[name], tf32, generator))
     return copied
 
 

@@ -28,6 +28,7 @@ class Body:
     tensors: parameter names by graph value; names: of everything in the kernel.
     texts:   expression of each value that is already available, by value.
     helpers: device functions that the statements call.
+    given:   names of values; a value that is computed anew keeps its name.
     """
 
     program: Trace
@@ -40,7 +41,7 @@ class Body:
     helpers: set[str] = field(default_factory=set)
     uses: Counter[Value] = field(default_factory=Counter)
     consumers: dict[Value, Value] = field(default_factory=dict)
-    stored: dict[str, str] = field(default_factory=dict)
+    given: dict[Value, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for value in self.program.values:
@@ -62,11 +63,22 @@ class Body:
             other = number(self.lanes.guarded[value])
             text = Text(f"tl.where({mask}, {text.text}, {other.text})")
         if self._is_named(value, text):
+            self.define(value, text.text)
+        else:
+            self.texts[value] = text
+
+    def define(self, value: Value, text: str) -> None:
+        """Gives the value a name."""
+        name = self.name_of(value)
+        self.lines.append(f"{name} = {text}")
+        self.texts[value] = Text(name)
+
+    def name_of(self, value: Value) -> str:
+        """The name that the value has or will have."""
+        if value not in self.given:
             wanted = self._wanted(value)
-            name = wanted if value.kind == "load" else self.names.fresh(wanted)
-            self.lines.append(f"{name} = {text.text}")
-            text = Text(name)
-        self.texts[value] = text
+            self.given[value] = wanted if value.kind == "load" else self.names.fresh(wanted)
+        return self.given[value]
 
     def _expression(self, value: Value) -> Text:
         if value.kind == "load":

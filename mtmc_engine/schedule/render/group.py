@@ -11,11 +11,12 @@ from mtmc_engine.schedule.render.matmul import render_matmul
 from mtmc_engine.schedule.render.names import RESERVED, Names, identifier, tensor_names
 from mtmc_engine.schedule.render.pointwise import render_pointwise
 from mtmc_engine.schedule.render.rows import render_rows
+from mtmc_engine.schedule.render.rows_loop import render_rows_loop
 from mtmc_engine.schedule.render.unit import GroupText, Unit
 from mtmc_engine.schedule.templates.space import product_space, space_of
 from mtmc_engine.schedule.templates.trace import trace
 
-_TEMPLATES = {"pointwise": render_pointwise, "rows": render_rows}
+_TEMPLATES = {"pointwise": render_pointwise, "rows": render_rows, "rows_loop": render_rows_loop}
 
 # Names that kernels use for indices, masks and sizes.
 _KERNEL_WORDS = """

@@ -229,9 +229,11 @@ def indented(lines: list[str]) -> list[str]:
 
 
 def shared_offsets(prelude: list[str], body: list[str]) -> list[str]:
-    """Names the pointer offset that several loads and stores share."""
+    """Names the pointer offset that several loads and stores share; loops see to their own."""
     counts: dict[str, int] = {}
     for line in body:
+        if line.startswith(" "):
+            continue
         for offset in _offsets(line):
             counts[offset] = counts.get(offset, 0) + 1
     shared = [offset for offset, count in counts.items() if count > 1 and " " in offset]
@@ -239,7 +241,10 @@ def shared_offsets(prelude: list[str], body: list[str]) -> list[str]:
     for at, offset in enumerate(sorted(shared, key=len, reverse=True)):
         name = "offsets" if at == 0 else f"offsets_{at + 1}"
         lines.append(f"{name} = {offset}")
-        body = [line.replace(f"_ptr + {offset}", f"_ptr + {name}") for line in body]
+        body = [
+            line if line.startswith(" ") else line.replace(f"_ptr + {offset}", f"_ptr + {name}")
+            for line in body
+        ]
     return lines + body
 
 

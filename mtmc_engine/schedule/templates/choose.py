@@ -1,4 +1,4 @@
-"""The best default template of a group, and its neighbours for the actions."""
+"""The default template of a group, with parameters for the card."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from mtmc_engine.schedule.ops import Unsupported
 from mtmc_engine.schedule.templates.space import Space, product_space, space_of
 from mtmc_engine.schedule.templates.trace import Trace, trace
 
+# Elements of a row that one program can hold in registers: 32 a thread in 16 warps.
 LONGEST_ROW = 16384
 ELEMENTS_PER_PROGRAM = 4096
 # Tiles by preference: block_m, block_n, block_k, warps, stages. The first that fills the card.
 HALF_TILES = ((128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4))
-SINGLE_TILES = ((128, 128, 32, 8, 3), (64, 64, 32, 4, 3), (32, 64, 32, 4, 3), (32, 32, 32, 4, 3))
+SINGLE_TILES = ((128, 128, 32, 8, 3), (128, 64, 32, 8, 3), (64, 64, 32, 4, 3), (32, 32, 32, 4, 3))
+_TILE_KEYS = ("block_m", "block_n", "block_k", "warps", "stages")
+
+Params = dict[str, Param]
 
 
 def lowering(graph: Graph, nodes: Sequence[str], device: DeviceCard) -> Templated | None:
@@ -28,43 +32,45 @@ def lowering(graph: Graph, nodes: Sequence[str], device: DeviceCard) -> Template
         space = space_of(program)
     except Unsupported:
         return None
-    if not space.folded:
-        if space.finished:
-            return Templated("pointwise", {"block": 4096, "warps": 8})
-        return Templated("pointwise", {"block": 1024, "warps": 4})
-    return _rows(program, space, device)
+    if space.folded:
+        return _rows(space, device)
+    return Templated("pointwise", {"block": 4096, "warps": 8} if space.finished else POINTWISE)
+
+
+POINTWISE: Params = {"block": 1024, "warps": 4}
 
 
 def _product(program: Trace, space: Space, device: DeviceCard) -> Templated:
-    operand = program.products[0].product
-    assert operand is not None
-    single = program.specs[operand.left].dtype == "float32"
-    tiles = SINGLE_TILES if single else HALF_TILES
     rows, columns = space.outer.size, space.reduced.size
-    for tile in tiles:
+    for tile in tiles_of(program):
         if ceil(rows / tile[0]) * ceil(columns / tile[1]) >= device.sms:
             break
-    block_m, block_n, block_k, warps, stages = tile
-    return Templated(
-        "matmul",
-        {
-            "block_m": block_m,
-            "block_n": block_n,
-            "block_k": block_k,
-            "group_m": 8,
-            "warps": warps,
-            "stages": stages,
-        },
-    )
+    return Templated("matmul", {**tile_params(tile), "group_m": 8})
 
 
-def _rows(program: Trace, space: Space, device: DeviceCard) -> Templated | None:
+def tiles_of(program: Trace) -> tuple[tuple[int, ...], ...]:
+    """Tiles that suit the operands' dtype, largest first."""
+    product = program.products[0].product
+    assert product is not None
+    single = program.specs[product.left].dtype == "float32"
+    return SINGLE_TILES if single else HALF_TILES
+
+
+def tile_params(tile: Sequence[int]) -> Params:
+    """A tile as parameters of the matmul template."""
+    return dict(zip(_TILE_KEYS, tile, strict=True))
+
+
+def _rows(space: Space, device: DeviceCard) -> Templated:
     width = power_of_two(space.reduced.size)
-    if width > LONGEST_ROW:
-        return None
     if space.inner.runs:
+        if width * 16 > LONGEST_ROW:
+            params: Params = {"block_cols": 32, "rows_per_program": 64, "warps": 8}
+            return Templated("rows_loop", {**params, "form": "multi_pass"})
         lanes = min(64, max(16, ELEMENTS_PER_PROGRAM // width))
         return Templated("rows", {"rows_per_program": lanes, "warps": row_warps(width * lanes)})
+    if width > LONGEST_ROW:
+        return Templated("rows_loop", {"block_cols": 4096, "form": "multi_pass", "warps": 8})
     rows = 1 if width > 512 else min(16, 2048 // width)
     while rows > 1 and space.outer.size // rows < 4 * device.sms:
         rows //= 2
@@ -72,31 +78,10 @@ def _rows(program: Trace, space: Space, device: DeviceCard) -> Templated | None:
 
 
 def row_warps(elements: int) -> int:
-    """Warps for a program that holds so many elements: 16 to 32 per thread."""
+    """Warps for a program that holds so many elements: 16 a thread, up to 16 warps."""
     return max(1, min(16, power_of_two(elements) // 512))
 
 
 def power_of_two(size: int) -> int:
     """The next power of two that is at least `size`."""
     return 1 << max(size - 1, 0).bit_length()
-
-
-def variants(
-    graph: Graph, nodes: Sequence[str], form: Templated, device: DeviceCard
-) -> dict[str, tuple[dict[str, Param], ...]]:
-    """Parameter changes that an action may try, by the action's kind; at most four each."""
-    return {}
-
-
-def tile_code(form: Templated) -> str:
-    """The template's size in a few characters: "128x128x32", "b1024", "4 rows"."""
-    params = form.params
-    if form.template == "matmul":
-        return f"{params['block_m']}x{params['block_n']}x{params['block_k']}"
-    if form.template == "pointwise":
-        return f"b{params['block_size']}"
-    if "block_cols" in params:
-        return f"c{params['block_cols']}"
-    if "block_inner" in params:
-        return f"i{params['block_inner']}"
-    return f"{params['rows_per_program']} rows" if params["rows_per_program"] != 1 else "1 row"

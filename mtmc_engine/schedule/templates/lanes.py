@@ -13,7 +13,13 @@ from mtmc_engine.schedule.templates.space import resolved
 from mtmc_engine.schedule.templates.tensors import Fold, Number, Value, is_float
 
 INF = float("inf")
-_INT_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": 8}
+_INTEGER_RANGES = {
+    "uint8": (0, 255),
+    "int8": (-(2**7), 2**7 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+}
 
 
 @dataclass(frozen=True)
@@ -30,10 +36,8 @@ def identity(fold: Fold, dtype: str) -> Number:
         return 0.0 if is_float(dtype) else 0
     if is_float(dtype):
         return -INF if fold == "max" else INF
-    bits = _INT_BITS.get(dtype, 32)
-    if dtype == "uint8":
-        return 0 if fold == "max" else 255
-    return -(2 ** (bits - 1)) if fold == "max" else 2 ** (bits - 1) - 1
+    lowest, highest = _INTEGER_RANGES[dtype]
+    return lowest if fold == "max" else highest
 
 
 def masked_lanes(values: Sequence[Value], folds: Sequence[Value], reduced: Dim) -> Lanes:

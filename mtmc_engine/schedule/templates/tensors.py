@@ -178,6 +178,8 @@ class Builder:
     ) -> Tensor:
         """A pointwise function of broadcast operands. dtype None: that of the current node."""
         dtype = dtype or self.result
+        if any(isinstance(arg, str) for arg in args):
+            raise Unsupported("a size takes part in the arithmetic")
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         dims = broadcast(tensors)
         axes = tuple(dict.fromkeys(axis for dim in dims for axis in leaves(dim)))

@@ -35,8 +35,7 @@ class ChoicePane(OptionList):
 
     def show(self, rows: Sequence[Row], highlight: str) -> None:
         """Draw `rows` and put the highlight on the line with that key."""
-        if list(rows) != self._rows:
-            self._replace(list(rows))
+        self._replace(list(rows))
         keys = [key for key, _ in rows]
         if highlight in keys and self.highlighted != keys.index(highlight):
             with self.prevent(OptionList.OptionHighlighted):
@@ -45,6 +44,7 @@ class ChoicePane(OptionList):
     def _replace(self, rows: list[Row]) -> None:
         same_keys = [key for key, _ in rows] == [key for key, _ in self._rows]
         if same_keys:
+            # Content compares by text alone; a state may change its colour only.
             for at, ((_, old), (_, new)) in enumerate(zip(self._rows, rows, strict=True)):
                 if not new.is_same(old):
                     self.replace_option_prompt_at_index(at, new)

@@ -15,7 +15,7 @@ from mtmc_tui.screen.render.words import percent_text
 from mtmc_tui.screen.view import CODE, TABS, View, shown_node, shown_option
 
 GUTTER = 5
-BREAKS = " ,([=."
+BREAKS = " ,([{"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeGuard
 
 from textual.content import Content
 
@@ -10,24 +11,30 @@ from mtmc_engine.core.verdict import Gate, GateResult
 from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.model import Node, Snapshot
 from mtmc_tui.screen.render.status import verdict_words
-from mtmc_tui.screen.render.words import bytes_text, percent_text
+from mtmc_tui.screen.render.words import Part, bytes_text, packed, percent_text
 from mtmc_tui.screen.view import View, shown_node
 
 LOG_LINES = 200
+FACTS: tuple[tuple[str, str, Callable[[int], str]], ...] = (
+    ("registers", "registers", str),
+    ("shared_bytes", "shared", bytes_text),
+    ("spill_bytes", "spills", str),
+)
 WORTH_SAYING_S = 1.0
 
 
-def proof_lines(snapshot: Snapshot, view: View) -> list[Content]:
+def proof_lines(snapshot: Snapshot, view: View, width: int) -> list[Content]:
     """Gates, facts, verdict, warnings, then the end of the failed gate's own output."""
     node = shown_node(snapshot, view)
     if node is None:
         return [Content.styled("no program yet", "$quiet")]
     if node.parent is None:
         return [Content.styled("the original: every candidate is proven against it", "$quiet")]
-    lines = [gate_line(node, snapshot, view.glyphs)]
-    facts = fact_text(node, view.glyphs)
-    if facts:
-        lines.append(Content(facts))
+    signs = view.glyphs
+    lines = []
+    if node.gates or snapshot.proving(node):
+        lines += packed(gate_parts(node, snapshot, signs), " ", width)
+    lines += packed([(fact, "") for fact in facts(node)], f" {signs.dot} ", width)
     if node.verdict is not None:
         lines.append(_verdict_line(node, view.glyphs))
         lines += [
@@ -39,25 +46,23 @@ def proof_lines(snapshot: Snapshot, view: View) -> list[Content]:
     return [*lines, *_log(node)]
 
 
-def gate_line(node: Node, snapshot: Snapshot, signs: Glyphs) -> Content:
-    """ "✓ parse ✓ compile 1.2 s › values 23/41": one mark a gate, in order."""
+def gate_parts(node: Node, snapshot: Snapshot, signs: Glyphs) -> list[Part]:
+    """ "✓ parse", "✓ compile 1.2 s", "› values 23/41": one mark a gate, in order."""
     by_gate = {result.gate: result for result in node.gates}
-    parts: list[str | tuple[str, str]] = []
+    parts: list[Part] = []
     for gate in Gate:
         result = by_gate.get(gate)
         if result is not None:
-            parts += [_finished(result, signs), " "]
+            parts.append(_finished(result, signs))
         elif node.gate == gate:
-            parts += [
-                (f"{signs.running} {gate.value}{_count(snapshot)}", "bold $state-running"),
-                " ",
-            ]
-        elif node.verdict is None and gate is not Gate.INTEGRITY:
-            parts += [(f"{signs.proposed} {gate.value}", "$quiet"), " "]
-    return Content.assemble(*parts)
+            words = f"{signs.running} {gate.value}{_count(snapshot)}"
+            parts.append((words, "bold $state-running"))
+        elif node.verdict is None:
+            parts.append((f"{signs.proposed} {gate.value}", "$quiet"))
+    return parts
 
 
-def _finished(result: GateResult, signs: Glyphs) -> tuple[str, str]:
+def _finished(result: GateResult, signs: Glyphs) -> Part:
     glyph, style = (
         (signs.kept, "$state-approved") if result.passed else (signs.failed, "bold $state-failed")
     )
@@ -83,26 +88,21 @@ def case_count(evidence: Mapping[str, object]) -> str:
     return cases if isinstance(cases, str) else ""
 
 
-def fact_text(node: Node, signs: Glyphs) -> str:
-    """Registers, shared memory and spills of the largest kernel, and the error; as far as known."""
-    kernels = node.evidence(Gate.COMPILE).get("kernels")
-    launches = (
-        [kernel for kernel in kernels if isinstance(kernel, dict)]
-        if isinstance(kernels, list)
-        else []
-    )
-    facts = [f"{len(launches)} kernels" if len(launches) > 1 else ""]
-    for key, name in (
-        ("registers", "registers"),
-        ("shared_bytes", "shared"),
-        ("spill_bytes", "spills"),
-    ):
-        numbers = [kernel[key] for kernel in launches if isinstance(kernel.get(key), int)]
+def facts(node: Node) -> list[str]:
+    """Registers, shared memory and spills of the largest kernel, and the error; what is known."""
+    told = node.evidence(Gate.COMPILE).get("kernels")
+    kernels = [kernel for kernel in told if isinstance(kernel, dict)] if _is_list(told) else []
+    found = [f"{len(kernels)} kernels"] if len(kernels) > 1 else []
+    for key, name, write in FACTS:
+        numbers = [kernel[key] for kernel in kernels if isinstance(kernel.get(key), int)]
         if numbers:
-            most = max(numbers)
-            facts.append(f"{name} {bytes_text(most) if key == 'shared_bytes' else most}")
-    facts.append(_error(node.evidence(Gate.VALUES)))
-    return f" {signs.dot} ".join(fact for fact in facts if fact)
+            found.append(f"{name} {write(max(numbers))}")
+    error = _error(node.evidence(Gate.VALUES))
+    return [*found, error] if error else found
+
+
+def _is_list(told: object) -> TypeGuard[list[object]]:
+    return isinstance(told, list)
 
 
 def _error(values: Mapping[str, object]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from textual.content import Content
@@ -12,6 +13,7 @@ from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.keys import Key
 from mtmc_tui.screen.model import Node, Snapshot
 from mtmc_tui.screen.render.words import (
+    Part,
     dtype_text,
     duration_text,
     interval_text,
@@ -20,7 +22,10 @@ from mtmc_tui.screen.render.words import (
 )
 from mtmc_tui.screen.view import PANES, View
 
-Part = tuple[str, str]
+# A model's file name: its folder, tuning and quantisation say little here.
+MODEL_FILE = re.compile(
+    r"(?:\S*/)?(?P<model>[^\s/:]+?)(?:-(?:Instruct|Chat|it))?(?:[.-]I?Q\d\w*)?\.gguf"
+)
 
 PHASES = {
     "capture": "capturing the operator graph",
@@ -28,7 +33,6 @@ PHASES = {
     "code": "coding",
     "prove": "proving",
     "time": "timing",
-    "wait": "waiting for you",
     "export": "exporting",
 }
 
@@ -48,14 +52,22 @@ def status_line(snapshot: Snapshot, view: View, width: int) -> Content:
         words.append(_device(snapshot, signs))
     else:
         words.append((f"for {session.target}", "$quiet"))
-    planner = session.planner.removeprefix("llama:").rsplit("/", 1)[-1]
-    words += [(f"planner {planner}", "$quiet"), (f"coder {session.coder}", "$quiet")]
+    words += [
+        (f"planner {planner_text(session.planner, signs)}", "$quiet"),
+        (f"coder {session.coder}", "$quiet"),
+    ]
     right = Content.assemble(_watching(snapshot, view), " ")
     room = width - right.cell_length - 1
     gap = "   " if sum(len(text) + 3 for text, _ in words) < room else "  "
     return spread(
         fitted([(" ", ""), *((text + gap, style) for text, style in words)], room), right, width
     )
+
+
+def planner_text(name: str, signs: Glyphs) -> str:
+    """ "llama:SmolLM2-135M-Instruct.Q4_1.gguf 0.2 + …" as "llama·SmolLM2-135M 0.2 + …"."""
+    short = MODEL_FILE.sub(lambda found: found["model"], name)
+    return short.replace("llama:", f"llama{signs.dot}")
 
 
 def fitted(parts: list[Part], width: int) -> Content:
@@ -174,14 +186,18 @@ def _phase(snapshot: Snapshot, signs: Glyphs, now: float) -> list[Part]:
     elapsed = now - snapshot.phase_at
     subject = _subject(snapshot)
     detail = phase.detail if phase.detail != subject else ""
+    text = PHASES.get(phase.phase, phase.phase)
+    if phase.phase == "wait":
+        text = "paused: p goes on" if snapshot.paused else "going on"
+        subject = detail = ""
     parts: list[Part] = [
         (f" {signs.running} ", "$state-running"),
-        (PHASES.get(phase.phase, phase.phase), "bold"),
+        (text, "bold"),
         (f"  {duration_text(elapsed)}", "$quiet"),
     ]
     if subject:
         parts.append((f"  {subject}", ""))
-    if snapshot.paused:
+    if snapshot.paused and phase.phase != "wait":
         parts.append(("  pauses after this step", "$state-slower"))
     if detail:
         parts.append((f"  {detail}", "$quiet"))

@@ -7,6 +7,8 @@ from textual.content import Content
 from mtmc_engine.core.measurement import Ratio, TimeKind
 from mtmc_tui.screen.glyphs import Glyphs
 
+Part = tuple[str, str]
+
 SHORT_DTYPES = {
     "float64": "fp64",
     "float32": "fp32",
@@ -72,6 +74,18 @@ def clip(text: str, width: int, glyphs: Glyphs) -> str:
     if len(text) <= width:
         return text
     return text[: max(0, width - 1)] + glyphs.ellipsis if width > 0 else ""
+
+
+def packed(parts: list[Part], between: str, width: int) -> list[Content]:
+    """Text with its style, as many a line as fit; none is broken."""
+    lines: list[Content] = []
+    for text, style in parts:
+        part = Content.styled(text, style)
+        if lines and lines[-1].cell_length + len(between) + part.cell_length <= width:
+            lines[-1] = Content.assemble(lines[-1], (between, "$faint"), part)
+        else:
+            lines.append(part)
+    return lines
 
 
 def spread(left: Content, right: Content, width: int) -> Content:
