@@ -30,8 +30,8 @@ def percent(part: float) -> str:
 
 
 def microseconds(time_us: float) -> str:
-    """A time with three digits at most: "37.2 us"."""
-    return f"{time_us:.0f} us" if time_us >= 100 else f"{time_us:.3g} us"
+    """A time with four digits at most: "37.25 us"."""
+    return f"{time_us:.4g} us" if time_us < 1000 else f"{time_us:.0f} us"
 
 
 def traffic(context: Context, group: Group) -> str:

@@ -9,11 +9,13 @@ from mtmc_engine.core.graph import Node
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.classes import GLUE, Sort, word_of
 from mtmc_engine.schedule.roofline import (
+    MAX_WARPS_PER_SM,
     Kernel,
     bytes_per_us,
     flops_per_us,
     library_product_us,
     memory_us,
+    sweeps_in_memory,
 )
 from mtmc_engine.schedule.work import (
     Facts,
@@ -64,6 +66,7 @@ _COMPOSITES = {
     "cosine_similarity": Composite(reads=3, spills=2, launches=8),
     "softplus": _PLAIN,
 }
+_ENOUGH_PROGRAMS = 1_000_000
 # A softmax keeps a row of this many bytes on chip; longer rows are read three times.
 _SOFTMAX_ROW_BYTES = 48 * 1024
 _CONVOLUTION_EFFICIENCY = {False: 0.5, True: 0.1}
@@ -123,14 +126,21 @@ def _passes(facts: Facts, task: Task, node: Node) -> tuple[Kernel, ...]:
     form = _composite(facts, node)
     operands = facts.operands(node)
     first = operands[0].nbytes if operands else 0
-    nbytes = _operand_bytes(facts, node) + _result_bytes(facts, node)
-    nbytes += first * (form.reads - 1) + 2 * first * form.spills
-    programs, warps = 1e9, 8
+    nbytes = _operand_bytes(facts, node) + _result_bytes(facts, node) + 2 * first * form.spills
+    # Grids of plain kernels always fill the card; one block a row may not.
+    programs, warps, waiting = _ENOUGH_PROGRAMS, 8, float(form.reads)
     if form.by_row:
         programs, warps = rows_of(facts, node)[0], 16
+        resident = min(programs, task.device.sms * MAX_WARPS_PER_SM // warps)
+        waiting = sweeps_in_memory(task.device, form.reads, first * resident / programs)
     time_us = memory_us(
-        task.device, nbytes, programs=programs, warps=warps, bytes_in_flight=warps * 32 * 16
+        task.device,
+        nbytes + first * (waiting - 1),
+        programs=programs,
+        warps=warps,
+        bytes_in_flight=warps * 32 * 16,
     )
+    nbytes += first * (form.reads - 1)
     arithmetic = plain_flops(facts, node) / flops_per_us(task.device, "fp32")
     whole = Kernel(nbytes, plain_flops(facts, node), max(time_us, arithmetic))
     return (whole,) + (Kernel(0, 0, 0.0),) * (form.launches - 1)

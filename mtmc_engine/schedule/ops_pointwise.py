@@ -31,29 +31,29 @@ def _scaled(b: Builder, x: Operand, alpha: Number) -> Operand:
 def add(b: Builder, self: Tensor, other: Operand, alpha: Number = 1) -> Tensor:
     if b.result == "bool":
         return b.call(fn.BIT_OR, self, other)
-    return b.arith(fn.ADD, self, _scaled(b, other, alpha), hint="total")
+    return b.arith(fn.ADD, self, _scaled(b, other, alpha), hint="~total")
 
 
 @rule("sub.Tensor", "sub.Scalar")
 def sub(b: Builder, self: Tensor, other: Operand, alpha: Number = 1) -> Tensor:
-    return b.arith(fn.SUB, self, _scaled(b, other, alpha), hint="difference")
+    return b.arith(fn.SUB, self, _scaled(b, other, alpha), hint="~difference")
 
 
 @rule("rsub.Tensor", "rsub.Scalar")
 def rsub(b: Builder, self: Tensor, other: Operand, alpha: Number = 1) -> Tensor:
-    return b.arith(fn.SUB, other, _scaled(b, self, alpha), hint="difference")
+    return b.arith(fn.SUB, other, _scaled(b, self, alpha), hint="~difference")
 
 
 @rule("mul.Tensor", "mul.Scalar")
 def mul(b: Builder, self: Tensor, other: Operand) -> Tensor:
     if b.result == "bool":
         return b.call(fn.BIT_AND, self, other)
-    return b.arith(fn.MUL, self, other, hint="product")
+    return b.arith(fn.MUL, self, other, hint="~product")
 
 
 @rule("div.Tensor", "div.Scalar")
 def div(b: Builder, self: Tensor, other: Operand) -> Tensor:
-    return b.arith(fn.DIV, self, other, hint="quotient")
+    return b.arith(fn.DIV, self, other, hint="~quotient")
 
 
 @rule("neg.default")
@@ -269,7 +269,7 @@ def prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
 
 @rule("silu.default")
 def silu(b: Builder, self: Tensor) -> Tensor:
-    return b.arith(fn.MUL, self, b.arith(fn.SIGMOID, self), hint="silu")
+    return b.arith(fn.MUL, self, b.arith(fn.SIGMOID, self), hint="~silu")
 
 
 @rule("gelu.default")
@@ -283,7 +283,7 @@ def gelu(b: Builder, self: Tensor, approximate: str = "none") -> Tensor:
         bend: Tensor = helped(b, fn.TANH, argument)
     else:
         bend = b.arith(fn.ERF, b.arith(fn.MUL, self, 0.7071067811865476))
-    return b.arith(fn.MUL, half, b.arith(fn.ADD, 1.0, bend), hint="gelu")
+    return b.arith(fn.MUL, half, b.arith(fn.ADD, 1.0, bend), hint="~gelu")
 
 
 @rule("elu.default")

@@ -156,7 +156,7 @@ def vector_norm(
 def _exponentials(b: Builder, x: Tensor, dims: Sequence[int], kind: str) -> tuple[Tensor, Tensor]:
     """Largest value and the exponentials relative to it."""
     top = b.reduce("max", x, dims, hint="row_max")
-    shifted = b.arith(fn.SUB, x, top, dtype=kind, hint="shifted")
+    shifted = b.arith(fn.SUB, x, top, dtype=kind, hint="~shifted")
     return top, shifted
 
 
@@ -166,7 +166,7 @@ def softmax(b: Builder, self: Tensor, dim: int, dtype: Any = None) -> Tensor:
     _, shifted = _exponentials(b, b.to(self, kind), (dim,), kind)
     numerator = b.call(fn.EXP, shifted, dtype=kind, hint="numerator")
     denominator = b.reduce("sum", numerator, (dim,), hint="denominator")
-    return b.call(fn.DIV, numerator, denominator, dtype=kind, hint="softmax")
+    return b.call(fn.DIV, numerator, denominator, dtype=kind, hint="~softmax")
 
 
 @rule("log_softmax.int", "_log_softmax.default")
@@ -188,7 +188,7 @@ def logsumexp(b: Builder, self: Tensor, dim: Dims, keepdim: bool = False) -> Ten
 def _log_sum_exp(b: Builder, x: Tensor, dims: Sequence[int], kind: str) -> Tensor:
     top, shifted = _exponentials(b, x, dims, kind)
     total = b.reduce("sum", b.call(fn.EXP, shifted, dtype=kind), dims, hint="denominator")
-    return b.call(fn.ADD, top, b.call(fn.LOG, total, dtype=kind), dtype=kind, hint="log_sum_exp")
+    return b.call(fn.ADD, top, b.call(fn.LOG, total, dtype=kind), dtype=kind, hint="~log_sum_exp")
 
 
 def _affine(b: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, kind: str) -> Tensor:
@@ -203,7 +203,7 @@ def _normalise(b: Builder, x: Tensor, dims: Sequence[int], eps: Number, kind: st
     centred, squares = _moments(b, x, dims, kind)
     spread = b.arith(fn.DIV, squares, b.count(x, dims), dtype=kind, hint="variance")
     rstd = b.arith(fn.RSQRT, b.arith(fn.ADD, spread, eps, dtype=kind), dtype=kind, hint="rstd")
-    return b.arith(fn.MUL, centred, rstd, dtype=kind, hint="normalised")
+    return b.arith(fn.MUL, centred, rstd, dtype=kind, hint="~normalised")
 
 
 def _trailing(shape: Sequence[Any]) -> tuple[int, ...]:
@@ -230,12 +230,7 @@ def native_layer_norm(b: Builder, *args: Any) -> tuple[Tensor, None, None]:
     return layer_norm(b, *args), None, None
 
 
-_EPSILON = {
-    "float32": 1.1920928955078125e-07,
-    "float64": 2.220446049250313e-16,
-    "float16": 0.0009765625,
-    "bfloat16": 0.0078125,
-}
+_EPSILON = {"float32": 1.1920928955078125e-07, "float64": 2.220446049250313e-16}
 
 
 @rule("rms_norm.default")
@@ -251,7 +246,7 @@ def rms_norm(
     square = b.arith(fn.MUL, input, input, dtype=kind)
     mean_square = mean(b, square, dims, hint="mean_square")
     if eps is None:
-        eps = _EPSILON["float32" if kind == "float32" else "float64"]
+        eps = _EPSILON[kind]
     rstd = b.arith(fn.RSQRT, b.arith(fn.ADD, mean_square, eps, dtype=kind), dtype=kind, hint="rstd")
     return _affine(b, b.arith(fn.MUL, input, rstd, dtype=kind), weight, None, kind)
 
@@ -317,7 +312,7 @@ def _reduced_loss(b: Builder, loss: Tensor, reduction: int) -> Tensor:
 
 @rule("mse_loss.default")
 def mse_loss(b: Builder, self: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
-    gap = b.arith(fn.SUB, self, target, hint="error")
+    gap = b.arith(fn.SUB, self, target, hint="~error")
     return _reduced_loss(b, b.arith(fn.MUL, gap, gap), reduction)
 
 
@@ -331,7 +326,7 @@ def smooth_l1_loss(
     b: Builder, self: Tensor, target: Tensor, reduction: int = 1, beta: Number = 1.0
 ) -> Tensor:
     require(beta > 0, "smooth L1 loss without a quadratic part")
-    gap = b.call(fn.ABS, b.arith(fn.SUB, self, target), hint="error")
+    gap = b.call(fn.ABS, b.arith(fn.SUB, self, target), hint="~error")
     square: Tensor = b.arith(fn.MUL, b.arith(fn.MUL, 0.5, gap), gap)
     if beta != 1:
         square = b.arith(fn.DIV, square, beta)
@@ -345,7 +340,7 @@ def smooth_l1_loss(
 def huber_loss(
     b: Builder, self: Tensor, target: Tensor, reduction: int = 1, delta: Number = 1.0
 ) -> Tensor:
-    gap = b.call(fn.ABS, b.arith(fn.SUB, self, target), hint="error")
+    gap = b.call(fn.ABS, b.arith(fn.SUB, self, target), hint="~error")
     square = b.arith(fn.MUL, b.arith(fn.MUL, 0.5, gap), gap)
     linear = b.arith(fn.MUL, delta, b.arith(fn.SUB, gap, 0.5 * delta))
     loss = b.call(fn.WHERE, b.compare(fn.LE, gap, delta), square, linear)
@@ -398,7 +393,7 @@ def cross_entropy_loss(
     classes = 1 if len(self.dims) > 1 else 0
     log_sum = _log_sum_exp(b, self, (classes,), kind)
     log_sum = b.without(log_sum, [classes])
-    used = b.compare(fn.NE, target, ignore_index)
+    used = b.call(fn.NE, target, ignore_index, dtype="bool", hint="counted")
     picked = b.gather(self, classes, target, used, "target_logit")
     picked = b.to(picked, kind)
     loss = b.call(

@@ -103,6 +103,16 @@ def memory_us(
     return spill * nbytes / (bytes_per_us(device) * COPY_EFFICIENCY * saturation * width)
 
 
+def sweeps_in_memory(device: DeviceCard, sweeps: int, working_set: float) -> float:
+    """How many sweeps over the same bytes a program waits for, in units of the first one.
+
+    working_set: bytes that all resident programs sweep at once; what of it stays in L2 is read
+    again at L2's speed. About half of L2 is counted as theirs.
+    """
+    kept = min(1.0, 0.5 * device.l2_bytes / max(working_set, 1.0))
+    return 1 + (sweeps - 1) * (1 - kept + kept / L2_SPEEDUP)
+
+
 def resident_programs(device: DeviceCard, warps: int, registers: int, shared_bytes: int = 0) -> int:
     """Programs that one multiprocessor holds at once, at least 1."""
     by_registers = device.registers_per_sm // (max(1, min(registers, MAX_REGISTERS)) * 32 * warps)

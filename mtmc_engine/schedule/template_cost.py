@@ -17,6 +17,8 @@ from mtmc_engine.schedule.roofline import (
     flops_per_us,
     memory_us,
     product_us,
+    resident_programs,
+    sweeps_in_memory,
 )
 from mtmc_engine.schedule.work import (
     Facts,
@@ -155,25 +157,31 @@ def _rows(facts: Facts, task: Task, group: Group, form: Templated) -> Kernel:
     warps = number(form, "warps", 4)
     width = number(form, "block_cols", _power_of_two(columns))
     per_thread = max(1, at_once * width // (warps * 32))
+    registers, programs = 24 + 2 * per_thread, ceil(rows / at_once)
+    resident = min(programs, task.device.sms * resident_programs(task.device, warps, registers))
+    waiting = sweeps_in_memory(task.device, passes, resident * at_once * columns * item)
     time_us = memory_us(
         task.device,
-        nbytes,
-        programs=ceil(rows / at_once),
+        read * waiting + written,
+        programs=programs,
         warps=warps,
         bytes_in_flight=at_once * min(width, columns) * item,
-        registers=24 + 2 * per_thread,
+        registers=registers,
         vector_bytes=per_thread * item if width % 4 == 0 else item,
     )
     return Kernel(nbytes, flops, max(time_us, _arithmetic(task, flops)))
 
 
 def _passes(facts: Facts, names: tuple[str, ...], form: Templated, written: int, rows: int) -> int:
-    """How often a row is read: once where it stays in registers, else once per dependent step."""
+    """How often a row is read: once where it stays in registers, else once a dependent step.
+
+    In one-pass form two statistics that need one another share a step.
+    """
     if form.template == "rows":
         return 1
-    steps = (
-        1 if form.params.get("form") == "one_pass" else max(1, dependent_reductions(facts, names))
-    )
+    steps = max(1, dependent_reductions(facts, names))
+    if form.params.get("form") == "one_pass":
+        steps = ceil(steps / 2)
     return steps + (1 if written > rows * 16 else 0)
 
 

@@ -264,7 +264,7 @@ async def run_workbench(app: Workbench) -> int:
         code = await app.run_async()
     finally:
         if app.engine is not None:
-            await app.engine.stop(grace_s=0.5)
+            await app.engine.stop(grace_s=0.4)
     for line in _last_words(app.snapshot):
         print(line, file=sys.stderr)
     return code if code is not None else (app.return_code or 0)

@@ -1,5 +1,7 @@
 """Values of a softmax over 393216 columns are below any absolute tolerance."""
 
+import pytest
+
 REFERENCE = """
 class Model(nn.Module):
     def forward(self, x):
@@ -57,6 +59,7 @@ class ModelNew(nn.Module):
 """
 
 
+@pytest.mark.slow
 def test_zeros_are_rejected_at_the_declared_shape(court):
     verdict = court.verdict(REFERENCE, KERNEL)
     assert verdict.verdict == "NUMERIC"
@@ -64,6 +67,7 @@ def test_zeros_are_rejected_at_the_declared_shape(court):
     assert verdict.evidence["bound"] < 1e-9
 
 
+@pytest.mark.slow
 def test_online_softmax_in_another_order_passes(court):
     verdict = court.verdict(REFERENCE, HONEST)
     assert verdict.verdict == "UNTIMED", verdict.reason

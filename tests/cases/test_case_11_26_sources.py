@@ -1,5 +1,7 @@
 """Sources held as text become real files, each judged for itself."""
 
+import pytest
+
 REFERENCE = """
 def shifted(x):
     return x + 3
@@ -22,6 +24,7 @@ def shifted(x):
 """
 
 
+@pytest.mark.slow
 def test_the_second_of_two_alike_is_its_own(court):
     right = court.verdict(REFERENCE, CANDIDATE.format(constant=3))
     wrong = court.verdict(REFERENCE, CANDIDATE.format(constant=1))

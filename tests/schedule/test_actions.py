@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -230,3 +233,35 @@ def test_a_phrase_that_does_not_fit_leaves_the_budget_as_it_was():
     assert budget.take("lower r1")
     assert not budget.take("pipeline r1 with 4 stages")
     assert budget.take("lower r2")
+
+
+def test_no_step_is_called_by_what_the_program_already_is():
+    schedule = walk("softmax", "lower r1")
+    operator = TASKS["softmax"]
+    for action in offered("softmax", schedule)[:-1]:
+        assert apply_action(operator, schedule, action) != schedule
+        assert "1 warps" not in action.phrase
+
+
+def test_a_judged_step_stays_out_under_its_other_name():
+    """Steps that lead to the same program are one step, whatever they are called."""
+    results = {}
+    operator, schedule = TASKS["linear_gelu_mean"], walk("linear_gelu_mean", "lower r2")
+    for action in legal_actions(operator, schedule, operator.device)[:-1]:
+        after = msgspec.json.encode(apply_action(operator, schedule, action))
+        assert after not in results, (action.phrase, results[after])
+        results[after] = action.phrase
+
+
+def test_phrases_are_short_fixed_english():
+    pattern = re.compile(
+        r"stop|(lower|library|vectorize) r\d+|one pass r\d+|fuse r\d+ into r\d+|fuse after r\d+"
+        r"|retile r\d+ to (\d+x\d+x\d+|[bci]\d+|1 row|\d+ rows)"
+        r"|pipeline r\d+ with (\d+ stages|\d+ warps|1 warp)"
+    )
+    for name in GRAPHS:
+        schedule = root(GRAPHS[name])
+        for _ in range(4):
+            actions = offered(name, schedule)
+            assert all(pattern.fullmatch(action.phrase) for action in actions)
+            schedule = apply_action(TASKS[name], schedule, actions[0])

@@ -235,3 +235,15 @@ def test_a_convolution_with_wide_strides_need_not_read_everything():
     assert floor_us(task(graph), H200) == pytest.approx(least / 4.8e6)
     (found,) = cost_of(task(graph), root(graph), H200)
     assert found.flops == 2 * 64 * 32 * 128 * 28 * 28
+
+
+def test_rows_that_stay_in_l2_are_read_again_more_cheaply():
+    net = Net()
+    x = net.input("x", 64, 65536)
+    short = net.graph(net.softmax(x))
+    long = softmax(64, 16 * 65536)
+    gain = [
+        cost(graph, looping("multi_pass")).time_us / cost(graph, looping("one_pass")).time_us
+        for graph in (short, long)
+    ]
+    assert 1.0 < gain[0] < gain[1] <= 4 / 3 + 0.01

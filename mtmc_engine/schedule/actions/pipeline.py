@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.program import Group, Param, Templated
 from mtmc_engine.schedule.actions.parameters import ranked, with_parameters
 from mtmc_engine.schedule.context import Change, Context
-from mtmc_engine.schedule.evidence import percent
+from mtmc_engine.schedule.evidence import microseconds, percent
 
 NAME = "pipeline"
 
@@ -22,25 +21,20 @@ _PER_REGION = 2
 
 def legal(context: Context) -> list[Action]:
     """Other stages or warps, the most promising of each region."""
-    found: list[Action] = []
+    found: dict[str, Action] = {}
     for group in context.groups:
-        for params, _ in ranked(context, group, NAME)[:_PER_REGION]:
+        for params, cost in ranked(context, group, NAME)[:_PER_REGION]:
             what = "stages" if "stages" in params else "warps"
-            phrase = f"pipeline {group.region} with {params[what]} {what}"
-            reason = _reason(context, group, params, what)
-            found.append(Action(NAME, phrase, group.region, "", params, reason))
-    return list({action.phrase: action for action in reversed(found)}.values())[::-1]
-
-
-def _reason(context: Context, group: Group, params: dict[str, Param], what: str) -> str:
-    assert isinstance(group.form, Templated)
-    now = context.costs[group.region]
-    before = group.form.params.get(what, "the default")
-    effect = "loads in flight" if what == "stages" else "threads a program"
-    return (
-        f"{group.region} is bound by {now.bound} at {percent(now.of_peak)} of its roofline: "
-        f"{params[what]} {what} instead of {before} change the {effect}."
-    )
+            count = f"{params[what]} {what}" if params[what] != 1 else f"1 {what[:-1]}"
+            phrase = f"pipeline {group.region} with {count}"
+            now = context.costs[group.region]
+            reason = (
+                f"{group.region} is bound by {now.bound} at {percent(now.of_peak)} of its "
+                f"roofline: with {count} it is estimated at {microseconds(cost.time_us)} instead "
+                f"of {microseconds(now.time_us)}."
+            )
+            found.setdefault(phrase, Action(NAME, phrase, group.region, "", params, reason))
+    return list(found.values())
 
 
 def change(context: Context, action: Action) -> Change:

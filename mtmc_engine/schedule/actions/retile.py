@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.program import Templated
+from mtmc_engine.core.program import Group, Templated
 from mtmc_engine.schedule.actions.parameters import changed_form, ranked, with_parameters
 from mtmc_engine.schedule.context import Change, Context
 from mtmc_engine.schedule.evidence import percent
@@ -28,17 +28,25 @@ def legal(context: Context) -> list[Action]:
     """Other block sizes, the most promising of each region."""
     found: list[Action] = []
     for group in context.groups:
-        for params, cost in ranked(context, group, NAME)[:_PER_REGION]:
-            assert isinstance(group.form, Templated)
-            code = tile_code(changed_form(group.form, params))
-            now = context.costs[group.region]
-            reason = (
-                f"{group.region} reaches {percent(now.of_peak)} of its roofline with "
-                f"{tile_code(group.form)}; {code} is estimated at {percent(cost.of_peak)}."
-            )
-            phrase = f"retile {group.region} to {code}"
-            found.append(Action(NAME, phrase, group.region, "", params, reason))
+        if isinstance(group.form, Templated):
+            found += _of_group(context, group, group.form)
     return found
+
+
+def _of_group(context: Context, group: Group, form: Templated) -> list[Action]:
+    """One step for each other tile code, the fastest parameters of each."""
+    present, now = tile_code(form), context.costs[group.region]
+    found: dict[str, Action] = {}
+    for params, cost in ranked(context, group, NAME):
+        code = tile_code(changed_form(form, params))
+        reason = (
+            f"{group.region} reaches {percent(now.of_peak)} of its roofline with {present}; "
+            f"the estimate for {code} is {percent(cost.of_peak)}."
+        )
+        phrase = f"retile {group.region} to {code}"
+        if code != present:
+            found.setdefault(code, Action(NAME, phrase, group.region, "", params, reason))
+    return list(found.values())[:_PER_REGION]
 
 
 def change(context: Context, action: Action) -> Change:

@@ -42,6 +42,7 @@ class Body:
     uses: Counter[Value] = field(default_factory=Counter)
     consumers: dict[Value, Value] = field(default_factory=dict)
     given: dict[Value, str] = field(default_factory=dict)
+    explained: bool = False
 
     def __post_init__(self) -> None:
         for value in self.program.values:
@@ -107,9 +108,17 @@ class Body:
         arguments = [pointer]
         if mask:
             arguments.append(f"mask={mask}")
-            if value in self.lanes.others:
-                arguments.append(f"other={number(self.lanes.others[value]).text}")
+        other = self.lanes.others.get(value)
+        if mask and other is not None:
+            arguments.append(f"other={number(other).text}")
+            self._explain(other)
         return Text(self._widened(f"tl.load({', '.join(arguments)})", value.source))
+
+    def _explain(self, other: Number) -> None:
+        """Says once why masked lanes are infinite."""
+        if other in (float("inf"), -float("inf")) and not self.explained:
+            self.explained = True
+            self.lines.append(f"# Lanes past the end hold {number(other).text}: no fold sees them.")
 
     def pointer(self, name: str, axes: Dim) -> str:
         """Pointer expression of the current elements of a tensor over `axes`."""
@@ -140,9 +149,9 @@ class Body:
             return True
         consumer = self.consumers.get(value)
         if value.kind == "reduce":
-            return bool(value.hint) or consumer is None or not consumer.hint
+            return bool(value.hint) or consumer is None or not _insists(consumer)
         narrow = bool(self.program.reductions) and self._is_narrow(value)
-        if narrow and value.hint and consumer is not None:
+        if narrow and _insists(value) and consumer is not None:
             return True
         return len(text.text) > LONGEST_INLINE and consumer is not None
 
@@ -154,8 +163,8 @@ class Body:
     def _wanted(self, value: Value) -> str:
         if value.kind == "load":
             return self.tensors[value.source]
-        if value.hint:
-            return value.hint
+        if value.word:
+            return value.word
         return f"row_{value.fold}" if value.kind == "reduce" else _word(value)
 
     def store(self, output: Output, name: str) -> None:
@@ -174,6 +183,11 @@ class Body:
         self.lines.append(f"tl.store({', '.join(arguments)})")
 
 
+def _insists(value: Value) -> bool:
+    """Whether the value is to have its name wherever it stands."""
+    return bool(value.hint) and not value.hint.startswith("~")
+
+
 def _word(value: Value) -> str:
     """A name for an unnamed computation, from its function."""
     assert value.function is not None
@@ -181,13 +195,11 @@ def _word(value: Value) -> str:
     if value.function is fn.WHERE:
         return "chosen"
     if ".to(" in text:
-        first = value.operands[0]
-        return first.hint or "converted"
+        return "converted"
     words = {"*": "product", "+": "total", "-": "difference", "/": "quotient"}
     for symbol, word in words.items():
         if f" {symbol} " in text:
             return word
     head = text.split("(")[0].removeprefix("tl.")
-    return {"exp": "exponential", "sigmoid": "gate", "tanh": "bend", "erf": "bend"}.get(
-        head, f"{head}_value" if head.isidentifier() else "value"
-    )
+    plain = {"exp": "exponential", "sigmoid": "gate", "tanh": "bend", "erf": "bend", "sqrt": "root"}
+    return plain.get(head, f"{head}_value" if head.isidentifier() else "value")

@@ -33,15 +33,19 @@ def render_group(
     form: Templated,
     taken: Iterable[str] = (),
     precision: str = "ieee",
+    whole: str = "",
 ) -> GroupText:
     """Kernel and launcher of one group.
 
     taken:     names of the module that the launcher must not have.
     precision: of float32 matrix products, "ieee" or "tf32".
+    whole:     name of the task where the group is all of it, "" otherwise.
     Raises Unsupported where the template does not fit the group.
     """
     program = trace(graph, nodes)
     label = label_of(graph, nodes)
+    if label.endswith("…") and whole:
+        label = whole
     launcher = launcher_name(label, set(taken))
     names = Names([*_KERNEL_WORDS.split(), launcher])
     product = form.template == "matmul"
@@ -60,7 +64,7 @@ def render_group(
 
 def launcher_name(label: str, taken: set[str]) -> str:
     """The label as a function's name; a taken one gets a prefix, then a number."""
-    name = identifier(label.replace("…", "more")).lower()
+    name = identifier(label.replace("…", "fused")).lower()
     if name not in taken | RESERVED and f"{name}_kernel" not in taken:
         return name
     return Names(taken | {kernel.removesuffix("_kernel") for kernel in taken}).fresh(
@@ -68,9 +72,20 @@ def launcher_name(label: str, taken: set[str]) -> str:
     )
 
 
+TITLES = {
+    "gelu": "GELU",
+    "silu": "SiLU",
+    "relu": "ReLU",
+    "rms norm": "RMS norm",
+    "swiglu": "SwiGLU",
+    "geglu": "GEGLU",
+    "…": "and what follows",
+}
+
+
 def summary(label: str, form: Templated) -> str:
     """The launcher's docstring."""
-    words = label.replace("+", ", ")
+    words = ", ".join(TITLES.get(word, word) for word in label.split("+"))
     how = {
         "pointwise": "in one pass over the elements",
         "rows": "with whole rows in registers",

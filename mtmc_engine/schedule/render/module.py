@@ -63,7 +63,8 @@ def _group_texts(task: Task, schedule: Schedule) -> dict[int, GroupText]:
             taken |= hand_written(group.form.source).names
     for at, group in enumerate(schedule.groups):
         if isinstance(group.form, Templated):
-            text = render_group(task.graph, group.nodes, group.form, taken, precision)
+            alone = task.name if sum(bool(g.region) for g in schedule.groups) == 1 else ""
+            text = render_group(task.graph, group.nodes, group.form, taken, precision, alone)
             taken |= {text.launcher, f"{text.launcher}_kernel"}
             texts[at] = text
     return dict(sorted(texts.items()))

@@ -136,7 +136,7 @@ class _Sweeps:
             accumulator.inside()
         for name, output in written:
             body.store(output, name)  # type: ignore[arg-type]
-        loop = shared_offsets(self._block(), body.lines)
+        loop = shared_offsets(self._block(), body.lines, "block_offsets")
         start, step, size = ("start", *self._walk())
         body.lines = [*outside, f"for {start} in range(0, {size}, {step}):", *indented(loop)]
         for value in wide:

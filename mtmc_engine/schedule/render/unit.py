@@ -86,10 +86,10 @@ class Unit:
         return {total: self.names.fresh(self._plural(total)) for total in self.space.finished}
 
     def _plural(self, total: Value) -> str:
-        hint = total.operands[0].hint
-        if not self.space.folded or not hint:
+        word = total.operands[0].word
+        if not self.space.folded or not word:
             return "partials"
-        return hint if hint.endswith("s") and hint != "loss" else f"{hint}es".replace("ees", "es")
+        return "losses" if word == "loss" else word
 
     def store_all(self, body: Body) -> None:
         """Stores every direct output."""
@@ -228,7 +228,7 @@ def indented(lines: list[str]) -> list[str]:
     return [f"    {line}" if line else "" for line in lines]
 
 
-def shared_offsets(prelude: list[str], body: list[str]) -> list[str]:
+def shared_offsets(prelude: list[str], body: list[str], wanted: str = "offsets") -> list[str]:
     """Names the pointer offset that several loads and stores share; loops see to their own."""
     counts: dict[str, int] = {}
     for line in body:
@@ -239,7 +239,7 @@ def shared_offsets(prelude: list[str], body: list[str]) -> list[str]:
     shared = [offset for offset, count in counts.items() if count > 1 and " " in offset]
     lines, body = list(prelude), list(body)
     for at, offset in enumerate(sorted(shared, key=len, reverse=True)):
-        name = "offsets" if at == 0 else f"offsets_{at + 1}"
+        name = wanted if at == 0 else f"{wanted}_{at + 1}"
         lines.append(f"{name} = {offset}")
         body = [
             line if line.startswith(" ") else line.replace(f"_ptr + {offset}", f"_ptr + {name}")

@@ -29,7 +29,7 @@ class Value:
             `over`, where args[1] holds; "matmul" is a matrix product of two tensors.
     axes:   what it varies along; for loads and gathers in storage order.
     dtype:  type inside the kernel: half types are computed in float32.
-    hint:   what a reader would call it.
+    hint:   what a reader would call it; "~" before it: only where it needs a name at all.
     """
 
     kind: Kind
@@ -42,6 +42,11 @@ class Value:
     source: str = ""
     product: Product | None = None
     hint: str = ""
+
+    @property
+    def word(self) -> str:
+        """The hint as a name."""
+        return self.hint.removeprefix("~")
 
     @property
     def operands(self) -> tuple[Value, ...]:
@@ -211,7 +216,7 @@ class Builder:
         """Explicit conversion to a kernel type."""
         if operand.dtype == dtype:
             return operand
-        return self.call(fn.cast(dtype), operand, dtype=dtype)
+        return self.call(fn.cast(dtype), operand, dtype=dtype, hint=f"~{operand.value.word}")
 
     def compare(self, function: Function, left: Operand, right: Operand) -> Tensor:
         """A comparison; its result is boolean."""

@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.style import Style
 from textual.visual import Visual
 
 
@@ -21,6 +22,7 @@ class LinesPane(ScrollView, can_focus=True):
         self._source: tuple[Content, ...] = ()
         self._lines: list[Content] = []
         self._stops: tuple[int, ...] = ()
+        self._strips: dict[int, tuple[Style, Strip]] = {}
 
     @property
     def line_width(self) -> int:
@@ -64,7 +66,7 @@ class LinesPane(ScrollView, can_focus=True):
     def notify_style_update(self) -> None:
         """Colours changed: draw again."""
         super().notify_style_update()
-        self.refresh()
+        self._strips.clear()
 
     def on_resize(self) -> None:
         """Wrap to the new width."""
@@ -73,12 +75,20 @@ class LinesPane(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
         at = self.scroll_offset.y + y
+        style = self.visual_style
+        drawn = self._strips.get(at)
+        if drawn is None or drawn[0] != style:
+            drawn = self._strips[at] = (style, self._strip(at, style))
+        return drawn[1]
+
+    def _strip(self, at: int, style: Style) -> Strip:
         width = self.scrollable_content_region.width
-        if at >= len(self._lines):
-            return Strip.blank(width, self.rich_style)
-        line, style = self._lines[at], self.visual_style
-        strips = Visual.to_strips(self, line, width, 1, style, apply_selection=False, pad=True)
-        return strips[0] if strips else Strip.blank(width, self.rich_style)
+        if at < len(self._lines):
+            line = self._lines[at]
+            strips = Visual.to_strips(self, line, width, 1, style, apply_selection=False, pad=True)
+            if strips:
+                return strips[0]
+        return Strip.blank(width, self.rich_style)
 
     def _lay_out(self) -> None:
         width = self.line_width
@@ -87,5 +97,6 @@ class LinesPane(ScrollView, can_focus=True):
             for line in self._source
             for part in (line.wrap(width) if line.cell_length > width else (line,))
         ]
+        self._strips.clear()
         self.virtual_size = Size(width, len(self._lines))
         self.refresh()
