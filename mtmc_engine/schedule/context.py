@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import msgspec
 from msgspec.structs import replace
 
 from mtmc_engine.core.device import DeviceCard
@@ -89,7 +90,9 @@ class Context:
         """Other parameters of a templated group for an action kind, the present ones left out."""
         if not isinstance(group.form, Templated):
             return ()
-        found = variants(self.graph, group.nodes, group.form, self.device).get(kind, ())
+        form = msgspec.json.encode(group.form)
+        kinds = _variants(Same(self.graph), group.nodes, form, Same(self.device))
+        found = kinds.get(kind, ())
         changes = (_changes(group.form, params) for params in found)
         return tuple(change for change in changes if change)
 
@@ -135,6 +138,14 @@ def _lowering(
     graph: Same[Graph], nodes: tuple[str, ...], device: Same[DeviceCard]
 ) -> Templated | None:
     return lowering(graph.value, nodes, device.value)
+
+
+@lru_cache(maxsize=4096)
+def _variants(
+    graph: Same[Graph], nodes: tuple[str, ...], form: bytes, device: Same[DeviceCard]
+) -> dict[str, tuple[dict[str, Param], ...]]:
+    templated = msgspec.json.decode(form, type=Templated)
+    return variants(graph.value, nodes, templated, device.value)
 
 
 def smallest(groups: Iterable[Group]) -> str:

@@ -49,12 +49,31 @@ class GroupGraph:
                 found[reader].add(writer)
         return tuple(frozenset(items) for items in found)
 
+    @cached_property
+    def rank(self) -> dict[int, int]:
+        """Place of each group in the topological order."""
+        return {at: place for place, at in enumerate(self.order())}
+
     def between(self, groups: Iterable[int]) -> frozenset[int]:
         """Groups outside of `groups` on a path that leaves them and comes back."""
         chosen = frozenset(groups)
-        return frozenset(
-            (_reach(chosen, self.successors) & _reach(chosen, self.predecessors)) - chosen
-        )
+        places = [self.rank[at] for at in chosen]
+        inner = range(min(places, default=0), max(places, default=0) + 1)
+        after = self._reach(chosen, self.successors, inner)
+        return frozenset((after & self._reach(chosen, self.predecessors, inner)) - chosen)
+
+    def _reach(
+        self, start: frozenset[int], step: Sequence[frozenset[int]], places: range
+    ) -> set[int]:
+        """Groups at these places of the order that steps lead to, one after the other."""
+        seen: set[int] = set()
+        stack = [after for at in start for after in step[at]]
+        while stack:
+            at = stack.pop()
+            if at not in seen and self.rank[at] in places:
+                seen.add(at)
+                stack.extend(step[at])
+        return seen
 
     def order(self) -> list[int]:
         """Group indices in a topological order, earliest nodes first where there is a choice.
@@ -80,14 +99,3 @@ class GroupGraph:
     def in_order(self, names: Iterable[str]) -> tuple[str, ...]:
         """Node names in execution order."""
         return tuple(sorted(names, key=self.position.__getitem__))
-
-
-def _reach(start: frozenset[int], step: Sequence[frozenset[int]]) -> set[int]:
-    seen: set[int] = set()
-    stack = [after for at in start for after in step[at]]
-    while stack:
-        at = stack.pop()
-        if at not in seen:
-            seen.add(at)
-            stack.extend(step[at])
-    return seen

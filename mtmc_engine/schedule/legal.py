@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
@@ -11,7 +12,7 @@ from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.program import Schedule
 from mtmc_engine.core.task import Task
-from mtmc_engine.schedule.actions import KERNEL_LEVEL, KINDS, OPERATOR_LEVEL
+from mtmc_engine.schedule.actions import KERNEL_LEVEL, KINDS, OPERATOR_LEVEL, Kind
 from mtmc_engine.schedule.context import Change, Context
 from mtmc_engine.schedule.identity import Same
 from mtmc_engine.schedule.phrases import PhraseBudget
@@ -29,56 +30,52 @@ def legal_actions(
     tried: phrases that were judged at this state; they are left out.
     All phrases together stay within the planner's budget of tokens.
     """
-    context = _context(task, schedule, device)
-    actions = _all_actions(context)
-    stop = actions["stop"]
+    steps = _steps(_context(task, schedule, device))
     budget = PhraseBudget()
-    budget.take(stop.phrase)
+    budget.take("stop")
     chosen: list[Action] = []
-    for action in _distinct(context, actions, tried):
-        if len(chosen) < MAX_ACTIONS - 1 and budget.take(action.phrase):
-            chosen.append(action)
-    return (*chosen, stop)
+    for step in _distinct(steps, tried):
+        if len(chosen) < MAX_ACTIONS - 1 and budget.take(step.action.phrase):
+            chosen.append(step.action)
+    return (*chosen, steps["stop"].action)
 
 
-def _distinct(context: Context, actions: dict[str, Action], tried: frozenset[str]) -> list[Action]:
+@dataclass(frozen=True)
+class _Step:
+    """A legal action with what it does.
+
+    gain_us: estimated time that it saves, and a little for the steps that it opens.
+    result:  the same for steps that lead to the same program.
+    """
+
+    action: Action
+    change: Change
+    gain_us: float
+    result: bytes
+
+
+def _distinct(steps: dict[str, _Step], tried: frozenset[str]) -> list[_Step]:
     """Steps that lead to different programs, none of them one that was judged; best first."""
-    seen = {_result(context, actions[phrase]) for phrase in tried & actions.keys()}
-    found: list[Action] = []
-    for action in sorted(actions.values(), key=lambda action: -expected_gain_us(context, action)):
-        result = _result(context, action)
-        if action.kind != "stop" and action.phrase not in tried and result not in seen:
-            seen.add(result)
-            found.append(action)
+    seen = {steps[phrase].result for phrase in tried & steps.keys()}
+    found: list[_Step] = []
+    for step in sorted(steps.values(), key=lambda step: -step.gain_us):
+        if step.action.kind != "stop" and step.result not in seen:
+            seen.add(step.result)
+            found.append(step)
     return found
-
-
-def _result(context: Context, action: Action) -> bytes:
-    """The same for steps that lead to the same program."""
-    change = _change(context, action)
-    gone = sorted(group.region for group in change.removed)
-    return msgspec.json.encode((gone, change.added))
-
-
-def _change(context: Context, action: Action) -> Change:
-    return KINDS[action.kind].change(context, action)
 
 
 def apply_action(task: Task, schedule: Schedule, action: Action) -> Schedule:
     """The schedule after a step. Raises UsageError where the step is not legal there."""
     if action.kind not in KINDS:
         raise UsageError(f"There is no step of kind {action.kind!r}: {', '.join(KINDS)} exist.")
-    legal = parse_phrase(task, schedule, action.phrase)
     context = _context(task, schedule, task.device)
-    return context.changed(_change(context, legal))
+    return context.changed(_step(context, action.phrase).change)
 
 
 def parse_phrase(task: Task, schedule: Schedule, phrase: str) -> Action:
     """The legal step that a phrase names. Raises UsageError where there is none."""
-    actions = _all_actions(_context(task, schedule, task.device))
-    if phrase not in actions:
-        raise UsageError(f"{phrase!r} is not legal in this program: choose a listed step.")
-    return actions[phrase]
+    return _step(_context(task, schedule, task.device), phrase).action
 
 
 def _context(task: Task, schedule: Schedule, device: DeviceCard) -> Context:
@@ -91,25 +88,36 @@ def _kept_context(task: Same[Task], schedule: bytes, device: Same[DeviceCard]) -
     return Context(task.value, msgspec.json.decode(schedule, type=Schedule), device.value)
 
 
+def _steps(context: Context) -> dict[str, _Step]:
+    """Every legal step of a state by its phrase."""
+    return _steps_of(Same(context))
+
+
 @lru_cache(maxsize=128)
-def _actions_of(same: Same[Context]) -> dict[str, Action]:
+def _steps_of(same: Same[Context]) -> dict[str, _Step]:
     context = same.value
     kinds = OPERATOR_LEVEL if context.at_root else (*OPERATOR_LEVEL, *KERNEL_LEVEL)
     if context.edited_whole:
         kinds = ()
-    found = [action for kind in (*kinds, KINDS["stop"]) for action in kind.legal(context)]
-    return {action.phrase: action for action in found}
+    return {
+        action.phrase: _as_step(context, kind, action)
+        for kind in (*kinds, KINDS["stop"])
+        for action in kind.legal(context)
+    }
 
 
-def _all_actions(context: Context) -> dict[str, Action]:
-    """Every legal step of a state by its phrase."""
-    return _actions_of(Same(context))
+def _step(context: Context, phrase: str) -> _Step:
+    steps = _steps(context)
+    if phrase not in steps:
+        raise UsageError(f"{phrase!r} is not legal in this program: choose a listed step.")
+    return steps[phrase]
 
 
-def expected_gain_us(context: Context, action: Action) -> float:
-    """Estimated microseconds that a step saves, and a little for the steps that it opens."""
-    change = _change(context, action)
-    before_us = sum(context.costs[group.region].time_us for group in change.removed)
+def _as_step(context: Context, kind: Kind, action: Action) -> _Step:
+    change = kind.change(context, action)
+    gone = sorted(group.region for group in change.removed)
+    before_us = sum(context.costs[region].time_us for region in gone)
     after_us = sum(context.cost(group).time_us for group in change.added)
-    opens = action.kind in {"lower", "fuse", "fuse_epilogue"}
-    return before_us - after_us + (_OPENS * before_us if opens else 0.0)
+    opened_us = _OPENS * before_us if kind.NAME in {"lower", "fuse", "fuse_epilogue"} else 0.0
+    result = msgspec.json.encode((gone, change.added))
+    return _Step(action, change, before_us - after_us + opened_us, result)

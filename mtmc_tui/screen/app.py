@@ -38,6 +38,7 @@ from mtmc_tui.screen.title import TerminalTitle
 Severity = Literal["information", "warning", "error"]
 SEVERITY: dict[str, Severity] = {"warning": "warning", "error": "error"}
 REFRESH_S = 0.06
+GRACE_S = 0.4
 
 
 class Workbench(App[int]):
@@ -69,6 +70,7 @@ class Workbench(App[int]):
         self._start = start
         self.snapshot = Snapshot()
         self.engine: Engine | None = None
+        self.stopping: asyncio.Task[None] | None = None
         self.keys_in_force = usable(settings.keymap)
         self.main = MainScreen(glyphs(settings.ascii))
         self._terminal_title = TerminalTitle(self._write_to_terminal)
@@ -125,12 +127,19 @@ class Workbench(App[int]):
         if self.engine is not None:
             await self.engine.send(command)
 
+    async def stop_engine(self) -> None:
+        """End the engine and its children within half a second."""
+        if self.engine is not None:
+            await self.engine.stop(grace_s=GRACE_S)
+
     def say(self, text: str, severity: Severity = "information") -> None:
         """A short notice at the corner. The text is not markup."""
         self.notify(text, severity=severity, markup=False)
 
     def receive(self, event: AnyEvent) -> None:
         """Fold one event in, and see to it that it is drawn soon."""
+        if self.stopping is not None:
+            return
         if isinstance(event, SourceChanged) and not self.main.view.watching:
             return
         self.snapshot = apply(self.snapshot, event, self.clock())
@@ -155,6 +164,7 @@ class Workbench(App[int]):
 
         def answered(yes: bool | None) -> None:
             if yes:
+                self.stopping = asyncio.create_task(self.stop_engine())
                 self.exit(self._exit_code())
 
         detail = "The session is kept; go on with it any time: the same command with --resume."
@@ -263,8 +273,7 @@ async def run_workbench(app: Workbench) -> int:
     try:
         code = await app.run_async()
     finally:
-        if app.engine is not None:
-            await app.engine.stop(grace_s=0.4)
+        await (app.stopping or app.stop_engine())
     for line in _last_words(app.snapshot):
         print(line, file=sys.stderr)
     return code if code is not None else (app.return_code or 0)

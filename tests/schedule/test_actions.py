@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import msgspec
@@ -27,6 +28,7 @@ from mtmc_engine.schedule.cost import cost_of, estimate_us
 from mtmc_engine.schedule.legal import apply_action, legal_actions, parse_phrase
 from mtmc_engine.schedule.phrases import MAX_TRIE_TOKENS, PhraseBudget
 from mtmc_engine.schedule.regions import regions_in, regions_of, root
+from mtmc_engine.schedule.render import render
 
 ROOT_KINDS = {"lower", "library", "fuse", "fuse_epilogue", "stop"}
 
@@ -203,6 +205,7 @@ def test_any_sequence_of_steps_keeps_a_valid_schedule(name, choices):
         assert len(actions) <= 20
         schedule = apply_action(operator, schedule, actions[choice % len(actions)])
         assert_valid(graph, schedule, initial)
+    ast.parse(render(operator, schedule))
 
 
 def assert_valid(graph, schedule, initial):
@@ -259,8 +262,8 @@ def test_phrases_are_short_fixed_english():
         r"|retile r\d+ to (\d+x\d+x\d+|[bci]\d+|1 row|\d+ rows)"
         r"|pipeline r\d+ with (\d+ stages|\d+ warps|1 warp)"
     )
-    for name in GRAPHS:
-        schedule = root(GRAPHS[name])
+    for name, graph in GRAPHS.items():
+        schedule = root(graph)
         for _ in range(4):
             actions = offered(name, schedule)
             assert all(pattern.fullmatch(action.phrase) for action in actions)

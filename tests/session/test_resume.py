@@ -84,7 +84,6 @@ async def test_killed_at_random_moments(start, home, seed):
             stored = judged(journal.events())
             assert stored[: len(decided)] == decided
             told = judged(events)
-            assert stored[-len(told) :] == told or len(stored) > len(told)
             assert set(told) <= set(stored)
             assert journal.fact("stopped_by") in (None, "")
             if journal.fact("task") is not None:

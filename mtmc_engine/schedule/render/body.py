@@ -19,6 +19,7 @@ from mtmc_engine.schedule.templates.tensors import Number, Value
 from mtmc_engine.schedule.templates.trace import Output, Trace
 
 LONGEST_INLINE = 52
+LONGEST_STORED = 44
 
 
 @dataclass
@@ -118,7 +119,8 @@ class Body:
         """Says once why masked lanes are infinite."""
         if other in (float("inf"), -float("inf")) and not self.explained:
             self.explained = True
-            self.lines.append(f"# Lanes past the end hold {number(other).text}: no fold sees them.")
+            sign = "-" if other < 0 else ""
+            self.lines.append(f"# Lanes past the end hold {sign}inf, so that no reduction sees them.")
 
     def pointer(self, name: str, axes: Dim) -> str:
         """Pointer expression of the current elements of a tensor over `axes`."""
@@ -176,8 +178,10 @@ class Body:
         self._store(value, name, resolved(value.axes))
 
     def _store(self, value: Value, name: str, axes: Dim) -> None:
-        arguments = [self.pointer(name, axes), self.texts[value].text]
         mask = self.frame.mask(axes)
+        if len(self.texts[value].text) > LONGEST_STORED:
+            self.define(value, self.texts[value].text)
+        arguments = [self.pointer(name, axes), self.texts[value].text]
         if mask:
             arguments.append(f"mask={mask}")
         self.lines.append(f"tl.store({', '.join(arguments)})")

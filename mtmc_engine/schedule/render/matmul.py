@@ -45,7 +45,7 @@ for k in range(0, K, BLOCK_K):
 def render_matmul(unit: Unit, params: Mapping[str, Param], precision: str) -> GroupText:
     """One kernel: a tile of the product per program, the rest of the group on the tile.
 
-    precision: of float32 products, "ieee" or "tf32".
+    precision: of float32 products, "ieee" or "tf32"; the parameter "dot" overrides it.
     """
     value = unit.program.products[0]
     assert value.product is not None
@@ -56,7 +56,7 @@ def render_matmul(unit: Unit, params: Mapping[str, Param], precision: str) -> Gr
         a=left,
         b=right,
         b_k=right if left != right else f"{right}_right",
-        precision=f', input_precision="{precision}"' if single else "",
+        precision=f', input_precision="{params.get("dot", precision)}"' if single else "",
     )
     frame, launch = _frame(unit, params, product)
     body = Body(unit.program, frame, unit.tensors, unit.names)
@@ -71,7 +71,8 @@ def _frame(unit: Unit, params: Mapping[str, Param], product: Product) -> tuple[F
     runs, texts = block_sizes(unit, {space.outer: "M", space.reduced: "N"})
     left, right = unit.tensors[product.left], unit.tensors[product.right]
     rank = len(unit.program.loads[product.left].dims)
-    texts["K"] = f"{left}.shape[{product.left_k if rank == 2 else -1}]"
+    last = product.left_k == rank - 1
+    texts["K"] = f"{left}.shape[{-1 if last else product.left_k}]"
     frame = Frame(
         [
             Walk(space.outer, Text("rows"), "M", "row_mask"),

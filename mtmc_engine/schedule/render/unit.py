@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -89,7 +89,7 @@ class Unit:
         word = total.operands[0].word
         if not self.space.folded or not word:
             return "partials"
-        return "losses" if word == "loss" else word
+        return {"loss": "losses", "counted": "counts"}.get(word, f"{word}s")
 
     def store_all(self, body: Body) -> None:
         """Stores every direct output."""
@@ -161,7 +161,8 @@ def _launcher(unit: Unit, launch: Launch, kernel: str, call: list[str]) -> str:
     first = next(iter([*unit.direct, *unit.vectors.values()]))
     rest = [*launch.setup, *wrapped_call(kernel, call)]
     needed = "\n".join(rest)
-    named = size_lines({n: t for n, t in launch.sizes.items() if mentions(needed, n)})
+    matrices = [unit.tensors[n] for n, t in unit.program.loads.items() if len(t.dims) == 2]
+    named = size_lines({n: t for n, t in launch.sizes.items() if mentions(needed, n)}, matrices)
     lines = [
         f'"""{unit.summary}"""',
         *launch.head,
@@ -196,13 +197,17 @@ def _returned(unit: Unit, sizes: Sizes) -> str:
     )
 
 
-def size_lines(sizes: Mapping[str, str]) -> list[str]:
-    """One statement per size; the two of a matrix in one."""
-    tensors = {text.split(".")[0] for text in sizes.values()}
-    texts = list(sizes.values())
-    if len(tensors) == 1 and texts == [f"{min(tensors)}.shape[{at}]" for at in (0, -1)]:
-        return [f"{', '.join(sizes)} = {min(tensors)}.shape"]
-    return [f"{name} = {text}" for name, text in sizes.items()]
+def size_lines(sizes: Mapping[str, str], matrices: Collection[str]) -> list[str]:
+    """One statement per size; the two of a matrix in one. matrices: names of 2-D tensors."""
+    lines: list[str] = []
+    left = dict(sizes)
+    for name, text in sizes.items():
+        tensor = text.removesuffix(".shape[0]")
+        other = next((n for n, t in left.items() if t == f"{tensor}.shape[-1]"), None)
+        if name in left and text.endswith(".shape[0]") and other in left and tensor in matrices:
+            lines.append(f"{name}, {other} = {tensor}.shape")
+            del left[name], left[other]
+    return lines + [f"{name} = {text}" for name, text in left.items()]
 
 
 def signature(head: str, parameters: list[str], result: str = "") -> list[str]:
