@@ -15,6 +15,9 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
 
     shapes: input sets; each is one shape per tensor input of the call.
     library: "allow", "forbid" or the least share of own device time, 0 to 1.
+    nan: NaN put into the inputs must come out where the reference's comes out ("match"), is not
+    looked at ("ignore"), or a difference is a warning ("report"). NaN that arises without having
+    been put in is judged as "match" unless "ignore" is said.
     """
 
     shapes: tuple[tuple[tuple[int, ...], ...], ...] = ()
@@ -25,7 +28,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     precision: Literal["match", "tf32"] = "match"
     mode: Literal["as_constructed", "eval", "train"] = "as_constructed"
     buffers: Literal["match", "ignore"] = "match"
-    nan: Literal["match", "ignore"] = "match"
+    nan: Literal["report", "match", "ignore"] = "report"
     atomics_bound: float | None = None
 
 

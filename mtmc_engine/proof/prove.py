@@ -33,7 +33,8 @@ async def prove(subject: Subject, workshop: Workshop, on_gate: OnGate) -> Verdic
     try:
         return await run.verdict()
     except ReferenceFailed as error:
-        return run.closed(Outcome(Class.REFERENCE_ERROR, str(error), {"line": error.line}))
+        evidence = {"file": subject.task.file, "line": error.line}
+        return run.closed(Outcome(Class.REFERENCE_ERROR, str(error), evidence))
 
 
 class _Run:

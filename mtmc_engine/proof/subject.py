@@ -18,12 +18,14 @@ class Bounds:
 
     compile_s: import and ahead-of-time compilation. reference_s: the reference over all cases.
     values_s: the candidate over all cases. timing_s: all timing of one candidate.
+    sampling_s: of GPU time under the lock, for the samples of one input set.
     """
 
     compile_s: float = 180
     reference_s: float = 120
     values_s: float = 120
     timing_s: float = 300
+    sampling_s: float = 0.6
     memory_mb: int = 8192
 
 
@@ -65,6 +67,16 @@ class Subject:
     def own_folder(self) -> Path:
         """The candidate's private folder."""
         return Path(self.folder) / f"candidate-{self.digest}"
+
+    @property
+    def token(self) -> str:
+        """What a worker must report that runs this very source: its SHA-256, hexadecimal."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+    @property
+    def compile_cache(self) -> Path:
+        """Compiled kernels of this candidate, for its own processes only."""
+        return self.own_folder / "cache"
 
     def build(self, device: str, randomise: bool = True) -> Build:
         """How the operator itself is built, at declared sizes."""

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mtmc_engine.core.graph import Graph, TensorSpec
-from mtmc_engine.core.task import Task, Twin
+from mtmc_engine.core.task import Policy, Task, Twin
 from mtmc_engine.proof.wire import Case, Compiled, Distribution, Launch, Layout
 
 Sizes = dict[str, int]
 
 _DISTRIBUTIONS: tuple[Distribution, ...] = (
-    "own",
+    "normal",
     "times 3",
+    "times 100",
     "times 0.01",
     "negated",
     "large offset",
     "constant rows",
+    "zero rows",
 )
+# On a GPU the declared shapes are large: one further distribution there, the others on small ones.
+_DECLARED_DISTRIBUTIONS: tuple[Distribution, ...] = ("own", "times 3")
+_HALF_TYPES = {"float16", "bfloat16"}
 _SYMBOL = re.compile(r"\bs\d+\b")
 # Sizes that stand in for large ones where the interpreter runs: uneven, so that masks matter.
 _SMALL_LAST = 67
@@ -28,6 +33,8 @@ _SMALL_OTHERS = (19, 7, 5, 3)
 _PRIMES = (17, 31, 13, 11, 23, 7)
 _MOST_BLOCKS = 4
 _SMALL_ELEMENTS = 1 << 18
+# Where no dimension may vary, a GPU sees all distributions up to this many elements.
+_FIXED_ELEMENTS = 1 << 25
 # Declared shapes run in the interpreter up to this many programs and elements.
 _INTERPRETED_PROGRAMS = 192
 _INTERPRETED_ELEMENTS = 1 << 21
@@ -62,8 +69,10 @@ def plan_cases(task: Task, compiled: Compiled, seed: int, shrink: bool = True) -
     if runs_declared:
         for tensors in declared:
             _add_declared(writer, tensors, task.device.present)
-    if space.symbols or not runs_declared:
-        _add_small(writer, space, _blocks(compiled.launches), task.policy.inplace)
+    if space.symbols or not task.device.present:
+        _add_small(writer, space, _blocks(compiled.launches), task.policy, not runs_declared)
+    elif space.elements({}) <= _FIXED_ELEMENTS:  # nothing may vary: all on the declared shapes
+        _add_distributions(writer, space.shapes({}), task.policy.nan)
     largest = max(math.prod(shape) for case in writer.cases for shape in case.shapes or ((),))
     scope = _scope(task, twin, runs_declared, largest)
     return Plan(tuple(writer.cases), twin, scope, largest)
@@ -79,7 +88,7 @@ def _scope(task: Task, twin: Twin | None, runs_declared: bool, largest: int) -> 
 
 def _add_declared(writer: _Writer, tensors: tuple[TensorSpec, ...], present: bool) -> None:
     shapes = tuple(spec.shape for spec in tensors)
-    kinds: Iterable[Distribution] = _DISTRIBUTIONS[:2] if present else _DISTRIBUTIONS[:1]
+    kinds = _DECLARED_DISTRIBUTIONS if present else _DECLARED_DISTRIBUTIONS[:1]
     for distribution in kinds:
         own = distribution == "own"
         writer.add(shapes, "contiguous", distribution, own=own, repeat=own)
@@ -89,20 +98,21 @@ def _add_declared(writer: _Writer, tensors: tuple[TensorSpec, ...], present: boo
     writer.next_group()
 
 
-def _add_small(writer: _Writer, space: _Space, blocks: tuple[int, ...], inplace: bool) -> None:
+def _add_small(
+    writer: _Writer, space: _Space, blocks: tuple[int, ...], policy: Policy, own: bool
+) -> None:
+    """own: whether the small shapes stand for the declared ones."""
     small = space.small()
     base = space.shapes(small)
-    writer.add(base, "contiguous", "own", own=True, repeat=True)
-    if writer.has_floats:
-        for distribution in _DISTRIBUTIONS[1:]:
-            writer.add(base, "contiguous", distribution)
-    writer.add(base, "contiguous", "own", reseed=True)
+    writer.add(base, "contiguous", "own", own=own, repeat=True)
+    _add_distributions(writer, base, policy.nan)
+    writer.add(base, "contiguous", "own", reseed=True, repeat=True)
     writer.next_group()
     for sizes in space.boundaries(small, blocks):
         writer.add(space.shapes(sizes), "contiguous", "own", optional=True)
         writer.next_group()
     for layout in _layouts(base):
-        if layout == "expanded" and inplace:  # cannot be written to
+        if layout == "expanded" and policy.inplace:  # cannot be written to
             continue
         writer.add(base, layout, "own")
         writer.next_group()
@@ -110,6 +120,19 @@ def _add_small(writer: _Writer, space: _Space, blocks: tuple[int, ...], inplace:
         empty = space.shapes({**small, symbol: 0})
         writer.add(empty, "contiguous", "own", advisory=True)
         writer.next_group()
+
+
+def _add_distributions(writer: _Writer, shapes: tuple[tuple[int, ...], ...], nan: str) -> None:
+    """Other contents in the same tensors. nan: the policy; "report" makes its case advisory."""
+    kinds = {spec.dtype for spec in writer.specs if "float" in spec.dtype}
+    if not kinds:
+        return
+    for distribution in _DISTRIBUTIONS:
+        writer.add(shapes, "contiguous", distribution)
+    if kinds & _HALF_TYPES:
+        writer.add(shapes, "contiguous", "near the range's end")
+    if nan != "ignore":
+        writer.add(shapes, "contiguous", "with NaN", advisory=nan == "report")
 
 
 @dataclass
@@ -120,10 +143,6 @@ class _Writer:
     seed: int
     cases: list[Case] = field(default_factory=list)
     _group: int = 0
-
-    @property
-    def has_floats(self) -> bool:
-        return any("float" in spec.dtype for spec in self.specs)
 
     def next_group(self) -> None:
         self._group += 1

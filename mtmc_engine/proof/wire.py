@@ -11,14 +11,27 @@ from mtmc_engine.core.task import Policy
 from mtmc_engine.proof.tolerance import Norms
 
 Layout = Literal["contiguous", "transposed", "swapped", "sliced", "mixed", "expanded"]
-Distribution = Literal["own", "times 3", "times 0.01", "negated", "large offset", "constant rows"]
+Distribution = Literal[
+    "own",
+    "normal",
+    "times 3",
+    "times 100",
+    "times 0.01",
+    "negated",
+    "large offset",
+    "constant rows",
+    "zero rows",
+    "near the range's end",
+    "with NaN",
+]
 
 
 class Build(Struct, frozen=True):
     """How to build the operator that is judged: the user's own, or its shrunk twin.
 
     constants, init_args: as Twin has them, empty for the operator itself.
-    randomise: whether parameters are moved away from their initial values first.
+    randomise: True: constant parameters are moved away from their initial values afterwards;
+    False: initialisers that set constants set varied values (build.varied_initialisers).
     tf32: whether matrix products may use TF32, by policy or by the user's own switch.
     """
 
@@ -38,7 +51,8 @@ class Case(Struct, frozen=True):
 
     shapes: of the call's tensors in order. group: cases of one group share their input tensors,
     whose contents change from call to call. own: these are the file's own inputs at declared
-    shapes. advisory: a failure is a warning (an empty tensor that nobody declared).
+    shapes. advisory: a failure is a warning (an empty tensor that nobody declared, or NaN in the
+    inputs where the task says nothing about it).
     optional: left out where the interpreter would need too many programs. repeat: called twice.
     """
 
@@ -62,6 +76,7 @@ class OutputFacts(Struct, frozen=True):
     and booleans), "index" (points into `source`, along `dim`), "value" (not a tensor) or
     "input" and "buffer" (what the call left in one of these).
     finite: share of finite elements. errors: scale, reference and condition norms of a float.
+    is_parameter: the reference returns one of its parameters.
     """
 
     path: str
@@ -73,6 +88,7 @@ class OutputFacts(Struct, frozen=True):
     reference: Norms
     condition: Norms
     finite: float = 1.0
+    is_parameter: bool = False
 
 
 class Truth(Struct, frozen=True):
@@ -80,19 +96,25 @@ class Truth(Struct, frozen=True):
 
     skipped: why the case does not count, "" where it does.
     digest: SHA-256 of the file of true values. aliased: outputs in an input's storage.
+    repeats: whether two calls of the reference agree bit by bit.
     """
 
     skipped: str
     digest: str = ""
     outputs: tuple[OutputFacts, ...] = ()
     aliased: tuple[str, ...] = ()
+    repeats: bool = True
 
 
 class Truths(Struct, frozen=True):
-    """The reference's answer for all cases. notes: weaknesses of the task, one sentence each."""
+    """The reference's answer for all cases.
+
+    notes: weaknesses of the task, one sentence each. independent: other inputs give the same.
+    """
 
     cases: tuple[Truth, ...]
     notes: tuple[str, ...] = ()
+    independent: bool = False
     seconds: float = 0.0
 
 
@@ -149,7 +171,9 @@ class Call(Struct, frozen=True):
     """What one case left behind in the results folder.
 
     overruns: allocations written past their ends. mutated: inputs that the call changed.
-    aliased: outputs that share an input's storage. left_out: it has too many programs.
+    aliased: outputs that share an input's storage. reused: outputs whose memory a second call
+    returns again. drifted: parameters and buffers, other than results, that the calls changed.
+    left_out: it has too many programs.
     """
 
     case: int
@@ -158,6 +182,25 @@ class Call(Struct, frozen=True):
     overruns: tuple[str, ...] = ()
     mutated: tuple[int, ...] = ()
     aliased: tuple[str, ...] = ()
+    reused: tuple[str, ...] = ()
+    drifted: tuple[str, ...] = ()
+
+
+class Trace(Struct, frozen=True):
+    """Device time of one call by kernel, microseconds. why: of a trace that could not be taken.
+
+    own: the candidate's Triton kernels. other: everything else, library kernels by name.
+    """
+
+    own: dict[str, float] = {}
+    other: dict[str, float] = {}
+    why: str = ""
+
+    @property
+    def share(self) -> float:
+        """Part of the device time in the candidate's own kernels, 0 to 1."""
+        own, other = sum(self.own.values()), sum(self.other.values())
+        return own / (own + other) if own + other else 0.0
 
 
 class Ran(Struct, frozen=True):
@@ -165,12 +208,16 @@ class Ran(Struct, frozen=True):
 
     launched: names of its Triton kernels that ran, with their counts.
     state_changes: global state that its import or calls changed.
+    token: hash of the source that was run, as `build.token_of`; made before it ran.
+    trace: what the device did during one call at the declared shapes; None where not traced.
     """
 
     calls: tuple[Call, ...]
     trouble: Trouble | None = None
     launched: dict[str, int] = {}
     state_changes: tuple[str, ...] = ()
+    token: str = ""
+    trace: Trace | None = None
 
 
 class Finding(Struct, frozen=True):
@@ -184,12 +231,13 @@ class Finding(Struct, frozen=True):
 
 
 class Judged(Struct, frozen=True):
-    """worst: the largest error as a share of its bound, with its case."""
+    """worst: the largest error as a share of its bound, with its case. seen: cases compared."""
 
     findings: tuple[Finding, ...]
     worst: float = 0.0
     worst_case: int = -1
     warnings: tuple[str, ...] = ()
+    seen: tuple[int, ...] = ()
 
 
 class CandidateCode(Struct, frozen=True):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from mtmc_engine.schedule import ops_pointwise as pointwise
+from mtmc_engine.schedule import ops_arithmetic as arithmetic
 from mtmc_engine.schedule.ops import require, rule
 from mtmc_engine.schedule.templates import functions as fn
 from mtmc_engine.schedule.templates.axes import Dim, leaves
@@ -28,8 +28,8 @@ def addmm(
 ) -> Tensor:
     product = matrix_product(b, mat1, mat2, transposed=False)
     if alpha != 1:
-        product = pointwise.mul(b, product, alpha)
-    return pointwise.add(b, product, self, beta)
+        product = arithmetic.mul(b, product, alpha)
+    return arithmetic.add(b, product, self, beta)
 
 
 def matrix_product(b: Builder, left: Tensor, right: Tensor, transposed: bool) -> Tensor:

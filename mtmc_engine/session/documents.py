@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from mtmc_engine.capture.source import read_source
-from mtmc_engine.core.errors import MtmcError, UsageError
+from mtmc_engine.core.errors import MtmcError, ReferenceFailed, UsageError
 from mtmc_engine.core.events import Exported
 from mtmc_engine.core.measurement import Measurement
 from mtmc_engine.core.task import Task
@@ -88,6 +88,17 @@ async def check(file: str, candidate: str, options: CheckOptions) -> CheckReport
     workshop = Workshop()
     try:
         return await _judged(file, candidate, options, workshop)
+    except ReferenceFailed as error:
+        return CheckReport(
+            file,
+            candidate,
+            accepted=False,
+            exit_code=2,
+            verdict=Class.REFERENCE_ERROR.value,
+            reason=str(error),
+            error=str(error),
+            evidence={"file": file, "line": error.line},
+        )
     except MtmcError as error:
         return CheckReport(file, candidate, accepted=False, exit_code=2, error=str(error))
     finally:

@@ -31,7 +31,7 @@ from mtmc_tui.screen.keymap import keymap_faults, usable
 from mtmc_tui.screen.keys import KEYS
 from mtmc_tui.screen.main import MainScreen
 from mtmc_tui.screen.model import Snapshot, apply
-from mtmc_tui.screen.render.status import question_text
+from mtmc_tui.screen.render.activity import question_text
 from mtmc_tui.screen.settings import Settings, load_settings
 from mtmc_tui.screen.title import TerminalTitle
 

@@ -18,11 +18,12 @@ from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.keys import KEYS, footer_keys, possible
 from mtmc_tui.screen.panes.lists import ChoicePane
 from mtmc_tui.screen.panes.text import LinesPane
+from mtmc_tui.screen.render.activity import activity_text
 from mtmc_tui.screen.render.code import code_text, code_title
 from mtmc_tui.screen.render.plan import plan_line, plan_rows
 from mtmc_tui.screen.render.proof import proof_lines
 from mtmc_tui.screen.render.regions import region_line, region_rows
-from mtmc_tui.screen.render.status import activity_line, footer_line, status_line, tab_strip
+from mtmc_tui.screen.render.status import footer_line, status_line, tab_strip
 from mtmc_tui.screen.render.time import time_lines, time_title
 from mtmc_tui.screen.view import (
     CODE,
@@ -68,6 +69,7 @@ class MainScreen(EngineActions):
         self.view = View(glyphs=signs)
         self._code_drawn_from: tuple[object, ...] = ()
         self._possible: tuple[bool, ...] = ()
+        self._activity_lines = -1
         self._titles: dict[int, Content | str] = {}
         self._arranged_for: tuple[int, ...] = ()
 
@@ -142,7 +144,10 @@ class MainScreen(EngineActions):
             return
         now = self.app.clock()
         width = self.size.width
-        self.activity.update(activity_line(self.snapshot, self.view, width, now), layout=False)
+        text = activity_text(self.snapshot, self.view, width, now)
+        lines = text.plain.count("\n")
+        self.activity.update(text, layout=lines != self._activity_lines)
+        self._activity_lines = lines
         keys = footer_keys(self.snapshot, self.view)
         self.footer.update(footer_line(keys, self.snapshot, width, now), layout=False)
 

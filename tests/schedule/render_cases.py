@@ -111,6 +111,7 @@ CASES = {
     "middle": pointwise("x + y", f"{R}(3, 5, 7, 9)", f"{R}(3, 1, 7, 1)"),
     "outer": pointwise("x + y", f"{R}(13, 1)", f"{R}(17)"),
     "scalar": pointwise("x + y | x * y", f"{R}(13, 5)", f"{R}(())"),
+    "numbers": pointwise("x + y | x.exp()", f"{R}(())", f"{R}(())"),
     "permuted": pointwise(
         "F.relu(x.transpose(1, 2)) | x.permute(2, 0, 1) * 2 + 1", f"{R}(3, 5, 7)", f"{R}(3)"
     ),
@@ -202,6 +203,12 @@ CASES = {
         "return torch.sigmoid(self.a(x)) * r, torch.addmm(s, x[0], self.w, alpha=2)",
         {"x": f"{R}(3, 17, 40)", "r": f"{R}(3, 17, 50)", "s": f"{R}(24)"},
         "self.a = nn.Linear(40, 50); self.w = nn.Parameter(torch.randn(40, 24))",
+    ),
+    "linear_permuted": module(
+        "return F.relu(self.a(x)).transpose(1, 2) * 2, F.relu(self.a(x.transpose(0, 1))), "
+        "x[0] @ x[1].t()",
+        {"x": f"{R}(3, 17, 40)"},
+        "self.a = nn.Linear(40, 50)",
     ),
     "linear_half": module(
         "return F.gelu(self.a(x))",

@@ -74,7 +74,7 @@ def run(arguments, report):
             expected, actual = _leaves(model(*inputs)), _leaves(candidate(*inputs))
         assert len(expected) == len(actual), "another number of outputs"
         for at, leaves in enumerate(zip(expected, actual, truth, moved, strict=True)):
-            found.append({"layout": layout, "output": at, **_compared(*leaves)})
+            found.append({"layout": layout, "output": at, **_compared(layout, *leaves)})
     return found
 
 
@@ -133,6 +133,8 @@ def _laid_out(x, layout):
 
     if not isinstance(x, torch.Tensor) or layout == "contiguous" or x.dim() < 2:
         return x
+    if layout == "empty":
+        return x[:0]
     if layout == "transposed":
         return x.transpose(-1, -2).contiguous().transpose(-1, -2)
     wide = x.new_zeros((*x.shape[:-1], x.shape[-1] + 3))
@@ -173,11 +175,18 @@ def _leaves(value):
     return [value]
 
 
-def _compared(expected, actual, truth, moved):
+def _strides(x):
+    """Strides that matter: not those of dimensions of size one."""
+    return [stride for size, stride in zip(x.shape, x.stride(), strict=True) if size > 1]
+
+
+def _compared(layout, expected, actual, truth, moved):
     import torch
 
     assert actual.shape == expected.shape, (actual.shape, expected.shape)
     assert actual.dtype == expected.dtype, (actual.dtype, expected.dtype)
+    if layout == "contiguous":
+        assert _strides(actual) == _strides(expected), (actual.stride(), expected.stride())
     if not expected.is_floating_point():
         return {"error": float((actual != expected).sum()), "bound": 0.0}
     truth = truth.double()

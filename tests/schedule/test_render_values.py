@@ -139,3 +139,8 @@ async def test_kernels_compile_for_sm_90(case, form, tasks, workshop):
     assert result.ending is Ending.DONE, f"{arguments['source']}\n{result.error}\n{result.output}"
     assert result.value["launches"]
     assert all(launch["spill_bytes"] == 0 for launch in result.value["launches"])
+
+
+@pytest.mark.parametrize("case", ["binary", "row_vector", "rows_127", "rows_3d", "inner"])
+async def test_empty_inputs_agree_with_torch(case, tasks, workshop):
+    await agrees(workshop, tasks[case], lowered(tasks[case]), ("empty",))

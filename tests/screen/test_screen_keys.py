@@ -10,6 +10,7 @@ from mtmc_tui.screen.keymap import documentation, keymap_faults, merged, usable
 from mtmc_tui.screen.keys import BY_ID, FOOTER_KEYS, KEYS, footer_keys
 from mtmc_tui.screen.main import MainScreen
 from mtmc_tui.screen.model import Snapshot
+from mtmc_tui.screen.render.status import footer_line
 from mtmc_tui.screen.view import View
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
@@ -95,6 +96,15 @@ def test_the_footer_has_at_most_seven_keys_that_are_possible() -> None:
         assert len(keys) <= FOOTER_KEYS
         assert all(key.when(snapshot, View()) for key in keys)
         assert keys[-1].id == "help"
+
+
+def test_help_stays_in_a_narrow_footer() -> None:
+    snapshot = folded(until_question())
+    for width in (60, 70, 80, 100):
+        line = footer_line(footer_keys(snapshot, View()), snapshot, width, 3600.0)
+        assert line.cell_length <= width
+        assert "? help" in line.plain
+        assert "step 1/" in line.plain
 
 
 def test_while_a_question_waits_its_answers_come_first() -> None:

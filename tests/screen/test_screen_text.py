@@ -12,13 +12,14 @@ from mtmc_engine.core.measurement import Contestant, GroupCost, Measurement, Rat
 from mtmc_engine.core.verdict import Class, Gate, GateResult, Verdict
 from mtmc_tui.screen.glyphs import ASCII, UNICODE
 from mtmc_tui.screen.model import Node, Snapshot, apply
+from mtmc_tui.screen.render.activity import activity_text
 from mtmc_tui.screen.render.code import code_text, highlighted
 from mtmc_tui.screen.render.code import folded as folded_line
 from mtmc_tui.screen.render.diff import changed_words, paired_rows, unified_rows
 from mtmc_tui.screen.render.plan import plan_line, plan_rows
 from mtmc_tui.screen.render.proof import facts, gate_parts, proof_lines
 from mtmc_tui.screen.render.regions import region_line, region_rows
-from mtmc_tui.screen.render.status import activity_line, status_line
+from mtmc_tui.screen.render.status import status_line
 from mtmc_tui.screen.render.time import bar_text, bars, time_lines, time_title
 from mtmc_tui.screen.render.words import (
     bytes_text,
@@ -206,7 +207,7 @@ def test_regions_say_share_and_distance_from_the_roof() -> None:
 
 def test_the_question_says_what_is_asked_and_what_was_found() -> None:
     snapshot = folded(until_question())
-    text = activity_line(snapshot, View(), 120, 60.0).plain
+    text = activity_text(snapshot, View(), 120, 60.0).plain
     assert snapshot.question is not None
     assert f"keep {snapshot.question.action.phrase}?" in text
     node = snapshot.nodes[snapshot.question.node]
@@ -216,13 +217,13 @@ def test_the_question_says_what_is_asked_and_what_was_found() -> None:
 
 def test_work_shows_phase_elapsed_and_what_is_left() -> None:
     snapshot = apply(Snapshot(), PhaseChanged("prove", "values", 23, 41, 120.0), 100.0)
-    text = activity_line(snapshot, View(), 120, 112.0).plain
+    text = activity_text(snapshot, View(), 120, 112.0).plain
     assert "proving" in text
     assert "0:12" in text
     assert "23/41" in text
     assert "1:48 left of the budget" in text
     uncounted = apply(Snapshot(), PhaseChanged("plan"), 100.0)
-    assert "█" not in activity_line(uncounted, View(), 120, 112.0).plain
+    assert "█" not in activity_text(uncounted, View(), 120, 112.0).plain
 
 
 def test_the_status_line_gives_up_its_last_words_first() -> None:

@@ -36,7 +36,9 @@ async def compile_candidate(proof: Proof, through: Any) -> Outcome:
             proof.tell(Gate.COMPILE, detail=f"{value['kernel']} {value['configuration']}")
 
     limits = proof.limits(subject.bounds.compile_s)
-    result = await proof.workshop.device.run(COMPILE, arguments, limits, heard)
+    result = await proof.workshop.device.run(
+        COMPILE, arguments, limits, heard, subject.compile_cache
+    )
     if result.ending is not Ending.DONE:
         return _died(result, stages)
     proof.compiled = msgspec.convert(result.value, Compiled)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import secrets
 import shutil
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from mtmc_engine.core.errors import WorkerDied
 from mtmc_engine.core.verdict import Class, Gate
 from mtmc_engine.proof import explain
 from mtmc_engine.proof.gates.integrity import find_mutated
 from mtmc_engine.proof.gates.proof import Outcome, Proof
-from mtmc_engine.proof.gates.truths import truths_for
+from mtmc_engine.proof.gates.truths import Archive, truths_for
+from mtmc_engine.proof.subject import Subject
+from mtmc_engine.proof.timing.lock import lock_file
 from mtmc_engine.proof.variants import Plan, plan_cases
 from mtmc_engine.proof.wire import Build, Case, Finding, Judged, Ran
 from mtmc_engine.proof.work_names import CANDIDATE, JUDGE
@@ -21,6 +28,11 @@ from mtmc_engine.system.jobs import Ending, JobResult
 
 # Elements of one input that the interpreter is given where no twin serves.
 _MOST_OWN_ELEMENTS = 1 << 21
+# Of the notes of a task's opening, those that say that little can be proven about it.
+_WEAK_NOTES = ("does not depend on", "keeps state", "not finite", "no tensor")
+# Files in memory, and how many bytes must be free there before results go to it.
+_MEMORY = Path("/dev/shm")
+_ROOM = 8 << 30
 
 Through = Callable[[Outcome], None]
 
@@ -63,8 +75,6 @@ async def _attempt(
     subject = proof.subject
     proof.judged = None
     proof.code = msgspec.structs.replace(proof.code, weights=weights)
-    if weights == "seed":
-        proof.warn("parameters were not randomised: its weights do not follow the reference's")
     plan = plan or plan_cases(subject.task, proof.compiled, subject.seed)
     build = subject.build(subject.device, randomise=weights != "seed")
     if plan.twin is not None:
@@ -72,17 +82,44 @@ async def _attempt(
             build, constants=plan.twin.constants, init_args=plan.twin.init_args
         )
     proof.plan = plan
-    truth, proof.truths = await truths_for(proof, plan, build)
-    for note in proof.truths.notes:
+    archive = await truths_for(proof, plan, build)
+    proof.truths = archive.truths
+    for note in _weaknesses(proof):
         proof.warn(note)
-    results = subject.own_folder / "results"
-    shutil.rmtree(results, ignore_errors=True)
-    results.mkdir(parents=True)
+    with _results_folder(subject) as results:
+        stop = f"stop-{secrets.token_hex(8)}"
+        judging = asyncio.create_task(_judged(proof, archive, results, stop))
+        try:
+            failed = await _run(proof, build, archive.folder, results, through)
+            if failed is not None:
+                return failed
+            (archive.folder / stop).touch()
+            return _weighed(proof, await judging)
+        finally:
+            judging.cancel()
+            await asyncio.gather(judging, return_exceptions=True)
+            (archive.folder / stop).unlink(missing_ok=True)
+
+
+def _weaknesses(proof: Proof) -> list[str]:
+    """Why this task proves less than others, one sentence each."""
+    notes = [note for note in proof.subject.task.notes if any(w in note for w in _WEAK_NOTES)]
+    return [*notes, *proof.truths.notes]
+
+
+@contextmanager
+def _results_folder(subject: Subject) -> Iterator[Path]:
+    """Where a candidate leaves its results: in memory where there is room for large ones."""
+    inside: Path | None = subject.own_folder
+    if subject.task.device.present and _MEMORY.is_dir():
+        if shutil.disk_usage(_MEMORY).free > _ROOM:
+            inside = _MEMORY
+    subject.own_folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="mtmc-results-", dir=inside))
     try:
-        failed = await _run(proof, build, truth, results, through)
-        return failed or await _judge(proof, truth, results)
+        yield folder
     finally:
-        shutil.rmtree(results, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _run(
@@ -105,15 +142,19 @@ async def _run(
         "results": str(results),
         "buffers": sorted(buffers),
         "card": None if subject.task.device.present else msgspec.to_builtins(subject.task.device),
+        "lock": lock_file() if subject.task.device.present else "",
     }
     heard = _Listener(proof, cases, through)
     parent = proof.workshop.device if subject.task.device.present else proof.workshop.interpret
     limits = proof.limits(subject.bounds.values_s)
-    result = await parent.run(CANDIDATE, arguments, limits, heard)
+    result = await parent.run(CANDIDATE, arguments, limits, heard, subject.compile_cache)
     log = result.output[-8000:]
     if result.ending is not Ending.DONE:
         return _died(result, heard.current, log)
     proof.ran = msgspec.convert(result.value, Ran)
+    if proof.ran.trouble is None and proof.ran.token != subject.token:
+        sentence = "the code that was run is not the code that was handed in"
+        return Outcome(Class.SUSPICIOUS, sentence, {}, log)
     return _ran(proof, proof.ran, cases, log)
 
 
@@ -158,7 +199,7 @@ def _ran(proof: Proof, ran: Ran, cases: dict[int, Case], log: str) -> Outcome | 
     for call in ran.calls:
         if call.trouble is not None:
             case = cases[call.case]
-            what = "empty input" if case.advisory else f"{case.layout} input"
+            what = _advisory(case) if case.advisory else f"{case.layout} input"
             _, sentence = explain.exception(call.trouble)
             proof.warn(f"fails on {what} {case.name}: {sentence}")
         elif call.overruns:
@@ -169,30 +210,46 @@ def _ran(proof: Proof, ran: Ran, cases: dict[int, Case], log: str) -> Outcome | 
     return None
 
 
-async def _judge(proof: Proof, truth: Path, results: Path) -> Outcome:
-    """Compares what was saved, and puts the findings into words."""
+def _advisory(case: Case) -> str:
+    return "NaN in its input" if case.distribution == "with NaN" else "empty input"
+
+
+async def _judged(proof: Proof, archive: Archive, results: Path, stop: str) -> Judged:
+    """Compares results as they arrive, until the file `stop` lies beside the truths."""
     task = proof.subject.task
-    came = {c.case for c in proof.ran.calls if c.trouble is None and not c.left_out}
-    cases = {n: case for n, case in proof.counted().items() if n in came}
+    cases = proof.counted()
     arguments = {
         "cases": {str(n): msgspec.to_builtins(case) for n, case in cases.items()},
         "truths": {str(n): msgspec.to_builtins(proof.truths.cases[n]) for n in cases},
-        "truth": str(truth),
+        "truth": str(archive.folder),
         "results": str(results),
+        "key": archive.key,
+        "stop": stop,
         "device": proof.subject.device,
         "nan": task.policy.nan,
         "atomics_bound": task.policy.atomics_bound,
     }
-    limits = proof.limits(proof.subject.bounds.reference_s)
+    bounds = proof.subject.bounds
+    limits = proof.limits(bounds.values_s + bounds.reference_s)
     result = await proof.workshop.device.run(JUDGE, arguments, limits)
-    judged = msgspec.convert(result.unwrap(), Judged)
+    return msgspec.convert(result.unwrap(), Judged)
+
+
+def _weighed(proof: Proof, judged: Judged) -> Outcome:
+    """The findings in words. Raises WorkerDied where the judge saw other cases than were run."""
+    came = {c.case for c in proof.ran.calls if c.trouble is None and not c.left_out}
+    if set(judged.seen) != came:
+        missed = sorted(came.symmetric_difference(judged.seen))
+        raise WorkerDied(f"The judge saw other results than were written (cases {missed}).")
+    cases = {n: case for n, case in proof.counted().items() if n in came}
     proof.judged = judged
     for warning in judged.warnings:
         proof.warn(warning)
     wrong = []
     for finding in judged.findings:
         if cases[finding.case].advisory:
-            proof.warn(f"wrong on an empty input: {finding.sentence}")
+            what = _advisory(cases[finding.case])
+            proof.warn(f"wrong on {what}: {finding.sentence}")
         else:
             wrong.append(finding)
     return _verdict(proof, judged, wrong, cases)
@@ -206,13 +263,24 @@ def _verdict(proof: Proof, judged: Judged, wrong: list[Finding], cases: dict[int
         "largest_elements": proof.plan.largest,
         "left_out": sum(call.left_out for call in proof.ran.calls),
         "names": [case.name for case in cases.values()],
+        "weak": _weaknesses(proof),
     }
     if wrong:
         first = wrong[0]
         failing = [cases[finding.case].name for finding in wrong]
         evidence = {**scope, **first.evidence, "failing": failing}
-        return Outcome(Class(first.verdict), first.sentence, evidence)
+        return Outcome(Class(first.verdict), first.sentence + _unmatched(proof), evidence)
     evidence = {**scope, "worst_share_of_bound": judged.worst}
     if judged.worst_case >= 0:
         evidence["worst_case"] = cases[judged.worst_case].name
     return Outcome(None, f"values {count} on {proof.plan.scope}", evidence)
+
+
+def _unmatched(proof: Proof) -> str:
+    """What to add where the candidate's weights could only be made alike by the seed."""
+    if proof.compiled.weights != "seed":
+        return ""
+    return (
+        "; its weights have other names or shapes than the reference's, so that they agree only "
+        "where both constructors draw the same numbers: name them alike, or give from_reference()"
+    )

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import linecache
+import math
 import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +34,65 @@ def open_reference(build: Build) -> Reference:
 
 def build_reference(reference: Reference, build: Build, device: str | None = None) -> Any:
     """The operator on the build's device, or on `device`. Raises ReferenceFailed."""
-    return reference.build(build.seed, build.init_args or None, device or build.device)
+    with _initialisers(build):
+        return reference.build(build.seed, build.init_args or None, device or build.device)
+
+
+def _initialisers(build: Build) -> AbstractContextManager[None]:
+    return nullcontext() if build.randomise else varied_initialisers()
+
+
+@contextmanager
+def varied_initialisers() -> Iterator[None]:
+    """Within it, modules that would start with constant parameters start with varied ones.
+
+    For candidates whose weights cannot be loaded, such as those that pack them in their
+    constructor: reference and candidate are both built in here, so that no scale of one and no
+    bias of zero hides an error. What a constant becomes depends only on the constant and the
+    shape, not on the order of construction, and takes nothing from torch's own generator.
+    """
+    constants = {name: getattr(torch.nn.init, name) for name in ("ones_", "zeros_", "constant_")}
+    make = torch.nn.Parameter.__new__
+
+    def filled(name: str) -> Callable[..., torch.Tensor]:
+        def fill(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+            return _varied(constants[name](tensor, *args, **kwargs))
+
+        return fill
+
+    def parameter(cls: type, data: Any = None, requires_grad: bool = True) -> Any:
+        made = make(cls, data, requires_grad)
+        return _varied(made)
+
+    for name in constants:
+        setattr(torch.nn.init, name, filled(name))
+    torch.nn.Parameter.__new__ = parameter
+    try:
+        yield
+    finally:
+        for name, function in constants.items():
+            setattr(torch.nn.init, name, function)
+        torch.nn.Parameter.__new__ = make
+
+
+def _varied(value: torch.Tensor) -> torch.Tensor:
+    """A constant floating-point tensor changed in place as `randomise` does; others stay."""
+    if value.is_meta or not value.is_floating_point() or not value.numel():
+        return value
+    first = float(value.detach().flatten()[0])
+    if not math.isfinite(first) or not bool((value.detach() == first).all()):
+        return value
+    key = zlib.crc32(repr((first, tuple(value.shape))).encode())
+    with torch.no_grad():
+        _move(value, first, torch.Generator().manual_seed(key))
+    return value
+
+
+def _move(value: torch.Tensor, first: float, generator: torch.Generator) -> None:
+    if first == 0:
+        value.copy_(torch.randn(value.shape, generator=generator) * 0.25)
+    else:
+        value.mul_((torch.rand(value.shape, generator=generator) + 0.5).to(value))
 
 
 def randomise(model: Any, seed: int) -> None:
@@ -45,26 +109,36 @@ def randomise(model: Any, seed: int) -> None:
         for value in model.state_dict().values():
             if not value.is_floating_point() or not value.numel():
                 continue
-            first = value.flatten()[0]
-            if not bool((value == first).all()):
-                continue
-            if first == 0:
-                noise = torch.randn(value.shape, generator=generator) * 0.25
-                value.copy_(noise)
-            else:
-                value.mul_((torch.rand(value.shape, generator=generator) + 0.5).to(value))
+            first = float(value.flatten()[0])
+            if bool((value == first).all()):
+                _move(value, first, generator)
 
 
-def import_candidate(code: CandidateCode) -> ModuleType:
-    """Imports the candidate's file under its own name; whatever it raises passes through."""
+def source_of(code: CandidateCode) -> bytes:
+    """The candidate's source as it lies on disk now."""
+    return Path(code.path).read_bytes()
+
+
+def token_of(source: bytes) -> str:
+    """What tells one source from another: its SHA-256, hexadecimal. Taken before the source runs."""
+    return hashlib.sha256(source).hexdigest()
+
+
+def import_candidate(code: CandidateCode, source: bytes | None = None) -> ModuleType:
+    """Runs the candidate's source under its own name; whatever it raises passes through.
+
+    source: what is run, whatever lies on disk meanwhile; None for what lies there now.
+    """
     if code.beside and code.beside not in sys.path:
         sys.path.insert(0, code.beside)
+    text = source_of(code) if source is None else source
     spec = importlib.util.spec_from_file_location(code.module, Path(code.path))
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[code.module] = module
-    spec.loader.exec_module(module)
+    lines = importlib.util.decode_source(text).splitlines(keepends=True)
+    linecache.cache[code.path] = (len(text), None, lines, code.path)  # for inspect, as Triton uses
+    exec(compile(text, code.path, "exec"), module.__dict__)
     return module
 
 
@@ -88,11 +162,12 @@ def build_candidate(
         return entry
     if weights == "from_reference":
         return entry.from_reference(model)  # type: ignore[attr-defined]
-    torch.manual_seed(build.seed)
     arguments = reference.init_args() if reference.form == "module" else []
     for position, value in build.init_args.items():
         arguments[position] = value
-    made = entry(*arguments)
+    torch.manual_seed(build.seed)
+    with _initialisers(build):
+        made = entry(*arguments)
     if not isinstance(made, torch.nn.Module):
         return made
     if reference.policy.dtypes:

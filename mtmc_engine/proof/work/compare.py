@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -111,11 +112,18 @@ def _located(
     )
 
 
-def compare_exact(actual: torch.Tensor, expected: torch.Tensor) -> Comparison:
-    """Integers and booleans: all equal."""
+def compare_exact(
+    actual: torch.Tensor, expected: torch.Tensor, either: Sequence[torch.Tensor] = ()
+) -> Comparison:
+    """Integers and booleans: all equal.
+
+    either: other values that are as good, such as both sides of a threshold that an input lies on.
+    """
     wrong, first = 0, -1
-    for start, (a, e) in chunks(actual, expected):
+    for start, (a, e, *others) in chunks(actual, expected, *either):
         unequal = a != e
+        for other in others:
+            unequal &= a != other
         if bool(unequal.any()):
             wrong += int(unequal.sum())
             first = start + int(unequal.nonzero()[0]) if first < 0 else first
@@ -158,6 +166,13 @@ def compare_index(
         wrong = int(bad.sum())
         return _located(Comparison("NUMERIC", WRONG, wrong=wrong), actual, expected, first)
     return Comparison("", 0.0)
+
+
+def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Equal element by element, NaN equal to NaN."""
+    if one.is_floating_point():
+        return bool(torch.allclose(one, other, rtol=0.0, atol=0.0, equal_nan=True))
+    return bool(torch.equal(one, other))
 
 
 def _repeated(chosen: torch.Tensor, axis: int) -> bool:

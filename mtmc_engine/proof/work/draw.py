@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from mtmc_engine.capture.draw import resized
 from mtmc_engine.capture.load import Reference
@@ -19,12 +20,14 @@ class Draw:
     def __init__(self, reference: Reference, build: Build) -> None:
         self.reference, self.build = reference, build
         self._pattern = reference.inputs(build.seed)
-        tensors = [value for value in self._pattern if isinstance(value, torch.Tensor)]
+        flat = pytree.tree_leaves(self._pattern)
+        tensors = [value for value in flat if isinstance(value, torch.Tensor)]
         self._shapes = tuple(tuple(value.shape) for value in tensors)
         self._dtypes = tuple(dtype_name(value) for value in tensors)
 
     def inputs(self, case: Case) -> list[Any]:
-        """Call arguments of a case: contiguous tensors on the build's device, others as made.
+        """Call arguments of a case, nested as the file makes them: contiguous tensors on the
+        build's device, others as made.
 
         Shapes that the file does not make itself are filled with elements of those it does.
         """
@@ -34,8 +37,12 @@ class Draw:
             pairs = zip(case.shapes, case.dtypes, strict=True)
             specs = [TensorSpec(shape, dtype) for shape, dtype in pairs]
             values = resized(self._pattern, specs, case.seed)
-        values = [distributed(value, case.distribution) for value in values]
-        return [_placed(value, self.build.device) for value in values]
+        flat, tree = pytree.tree_flatten(values)
+        flat = [
+            _placed(distributed(value, case.distribution, case.seed + place), self.build.device)
+            for place, value in enumerate(flat)
+        ]
+        return list(pytree.tree_unflatten(flat, tree))
 
     def _own(self, seed: int) -> list[Any]:
         return self._pattern if seed == self.build.seed else self.reference.inputs(seed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,19 +14,34 @@ import torch
 
 from mtmc_engine.proof.tolerance import EPSILON, Bound, bound
 from mtmc_engine.proof.wire import Case, Finding, Judged, OutputFacts, Truth
-from mtmc_engine.proof.work.compare import Comparison, compare_exact, compare_float, compare_index
+from mtmc_engine.proof.work.compare import (
+    Comparison,
+    compare_exact,
+    compare_float,
+    compare_index,
+    same_bits,
+)
+from mtmc_engine.proof.work.exchange import take, there
 from mtmc_engine.proof.work.memory import poison
-from mtmc_engine.proof.work.truth import file_digest
+from mtmc_engine.proof.work.norms import distance, finite_share, size_of
+
+_LOOK_S = 0.002
+_ATOMICS = "; if that is the order of atomic additions, state TASK['atomics_bound']"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """truths: by case number. precision, inplace, nan, atomics_bound: the task's policy."""
+    """truths: by case number, with their fingerprints under `key`. nan, atomics_bound: policy.
+
+    stop: name, in `truth`, of a file that appears once no further result will come.
+    """
 
     cases: dict[int, Case]
     truths: dict[int, Truth]
     truth: str
     results: str
     device: str
+    key: str = ""
+    stop: str = ""
     nan: str = "match"
     atomics_bound: float | None = None
 
@@ -35,14 +52,29 @@ def judge(arguments: dict[str, Any], report: Callable[[Any], None]) -> Judged:
     findings: list[Finding] = []
     worst, worst_case = 0.0, -1
     warnings: list[str] = []
+    seen: list[int] = []
     for done, (number, case) in enumerate(request.cases.items()):
+        if not _arrived(request, number):
+            continue
+        seen.append(number)
         finding, share = _case(request, number, case, warnings)
         if finding is not None:
             findings.append(finding)
         if share > worst:
             worst, worst_case = share, number
         report({"done": done + 1, "case": case.name})
-    return Judged(tuple(findings), worst, worst_case, tuple(dict.fromkeys(warnings)))
+    said = tuple(dict.fromkeys(warnings))
+    return Judged(tuple(findings), worst, worst_case, said, tuple(seen))
+
+
+def _arrived(request: Request, number: int) -> bool:
+    """Waits for a case's result; False where none will come. Cases are judged as they arrive."""
+    results, name = Path(request.results), f"result-{number}"
+    while not there(results, name):
+        if not request.stop or (Path(request.truth) / request.stop).exists():
+            return there(results, name)
+        time.sleep(_LOOK_S)
+    return True
 
 
 @dataclass(frozen=True)
@@ -69,14 +101,16 @@ def _case(
     request: Request, number: int, case: Case, warnings: list[str]
 ) -> tuple[Finding | None, float]:
     place = _Place(number, case)
-    truth_file = Path(request.truth) / f"truth-{number}.pt"
-    if file_digest(truth_file) != request.truths[number].digest:
-        raise RuntimeError(f"the true values of case {case.name} were changed meanwhile")
-    true = torch.load(truth_file, weights_only=True, mmap=True)
-    result_file = Path(request.results) / f"result-{number}.pt"
-    saved = torch.load(result_file, weights_only=True, mmap=True)
+    near = request.device
+    digest = request.truths[number].digest
+    true = take(Path(request.truth), f"truth-{number}", near, request.key, digest)
+    saved = take(Path(request.results), f"result-{number}")
+    calls = [
+        take(Path(request.results), f"result-{number}.{call}", near)
+        for call in range(saved["calls"])
+    ]
     worst = 0.0
-    for call, given in enumerate(saved["calls"]):
+    for call, given in enumerate(calls):
         wrong = _structure(place, true, given)
         if wrong is not None:
             return wrong, worst
@@ -90,7 +124,7 @@ def _case(
             if found.verdict:
                 trace = _unwritten(actual, saved["poison"][call])
                 return _wrong(place, facts, found, call, trace), worst
-    return _repeats(request, place, saved["calls"], warnings), worst
+    return _repeats(request, place, saved["calls"]), worst
 
 
 def _structure(place: _Place, true: dict[str, Any], given: dict[str, Any]) -> Finding | None:
@@ -110,7 +144,9 @@ def _form(
     if form is None:
         return place.unlike("SHAPE", name, "there", "missing")
     is_value = facts.kind == "value"
-    kind = "Tensor" if form["type"] == "Parameter" else form["type"]
+    kind = form["type"]
+    if kind == "Parameter" and (facts.is_parameter or facts.kind in ("input", "buffer")):
+        kind = "Tensor"
     expected_kind = facts.dtype if is_value else "Tensor"
     checks: list[tuple[str, str, Any, Any]] = [("DTYPE", "type", expected_kind, kind)]
     if not is_value and kind == "Tensor":
@@ -151,7 +187,8 @@ def _compared(
         limits = _bound(facts)
         ignore_nan = request.nan == "ignore"
         return compare_float(actual, entry["result"], entry["truth"], limits, ignore_nan)
-    return compare_exact(actual, entry["result"])
+    either = [entry[name] for name in ("low", "high") if name in entry]
+    return compare_exact(actual, entry["result"], either)
 
 
 def _value(expected: Any, actual: Any) -> Comparison:
@@ -203,7 +240,10 @@ def _wrong(place: _Place, facts: OutputFacts, found: Comparison, call: int, trac
         "scale": facts.scale.largest,
         "wrong_elements": found.wrong,
     }
-    return Finding(place.number, found.verdict, sentence, {**evidence, "note": trace})
+    verdict = found.verdict
+    if facts.kind == "buffer":
+        verdict = "STATE_DRIFT"
+    return Finding(place.number, verdict, sentence, {**evidence, "note": trace})
 
 
 def _unwritten(actual: Any, call: int) -> str:
@@ -215,33 +255,41 @@ def _unwritten(actual: Any, call: int) -> str:
     return f"{count} of {actual.numel()} elements were never written" if count else ""
 
 
-def _repeats(
-    request: Request, place: _Place, calls: list[dict[str, Any]], warnings: list[str]
-) -> Finding | None:
-    """Two calls on the same contents must agree bit by bit, or within the stated bound."""
-    if len(calls) < 2:
+def _repeats(request: Request, place: _Place, calls: list[dict[str, Any]]) -> Finding | None:
+    """Two calls on the same contents must agree bit by bit, or within the stated bound.
+
+    Where the reference itself does not repeat itself, nothing is asked of the candidate.
+    """
+    if len(calls) < 2 or not request.truths[place.number].repeats:
         return None
     for path, first in calls[0]["leaves"].items():
         second = calls[1]["leaves"][path]
         if not isinstance(first, torch.Tensor) or path.startswith(("input ", "buffer ")):
             continue
-        if torch.equal(first, second) or not first.is_floating_point():
+        relative = _apart(first, second)
+        if relative <= (request.atomics_bound or 0.0):
             continue
-        off = (first.double() - second.double()).abs()
-        size = float(first.double().abs().nan_to_num(0, 0, 0).max())
-        relative = float(off.nan_to_num(0, 0, 0).max()) / size if size else 0.0
-        if not relative:
-            continue
-        if request.atomics_bound is not None and relative <= request.atomics_bound:
-            continue
-        name = _named(path)
-        if request.atomics_bound is None:
-            warnings.append(
-                f"{name} differs between two calls by {relative:.2g} of its size, within the bound"
-            )
-            continue
-        sentence = (
-            f"{name} differs between two calls by {relative:.2g} of its size ({place.case.name})"
-        )
-        return Finding(place.number, "NONDETERMINISTIC", sentence, {"relative": relative})
+        by = f"{relative:.2g} of its size" if math.isfinite(relative) else "whole elements"
+        allowed = request.atomics_bound
+        sentence = f"{_named(path)} differs between two calls by {by} ({place.case.name})"
+        sentence += f", where TASK allows {allowed:.2g}" if allowed else _ATOMICS
+        evidence = {
+            "case": place.case.name,
+            "output": path,
+            "relative": relative if math.isfinite(relative) else None,
+            "atomics_bound": allowed,
+        }
+        return Finding(place.number, "NONDETERMINISTIC", sentence, evidence)
     return None
+
+
+def _apart(first: torch.Tensor, second: torch.Tensor) -> float:
+    """Largest difference relative to the size of the first; infinite where NaN comes and goes."""
+    if not first.numel() or same_bits(first, second):
+        return 0.0
+    if not first.is_floating_point():
+        return math.inf
+    size = size_of(first).largest
+    if finite_share(first) != finite_share(second) or not size:
+        return math.inf
+    return distance(first, second).largest / size

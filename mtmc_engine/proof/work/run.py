@@ -11,22 +11,28 @@ from typing import Any
 
 import msgspec
 import torch
+from torch.utils import _pytree as pytree
 
 from mtmc_engine.core.device import DeviceCard
-from mtmc_engine.proof.wire import Build, Call, CandidateCode, Case, Ran, Trouble
+from mtmc_engine.proof.timing.lock import among_others
+from mtmc_engine.proof.wire import Build, Call, CandidateCode, Case, Ran, Trace, Trouble
 from mtmc_engine.proof.work.build import (
     build_candidate,
     build_reference,
     find_entry,
     import_candidate,
     open_reference,
+    source_of,
+    token_of,
 )
 from mtmc_engine.proof.work.drivers import pretend
+from mtmc_engine.proof.work.exchange import put, take
 from mtmc_engine.proof.work.here import cuda_is
 from mtmc_engine.proof.work.memory import Guarded
 from mtmc_engine.proof.work.record import Budget, TooManyPrograms, count_launches
 from mtmc_engine.proof.work.state import GlobalState
 from mtmc_engine.proof.work.tensors import laid_out, leaves, structure
+from mtmc_engine.proof.work.trace import traced
 from mtmc_engine.proof.work.trouble import trouble
 
 # Interpreted programs that optional cases may have, each and together.
@@ -34,13 +40,15 @@ _PROGRAMS_PER_CASE = 256
 _PROGRAMS = 3000
 
 # Bound before the candidate is imported, so that nothing it replaces is used here.
-_save, _load, _equal = torch.save, torch.load, torch.equal
+_equal, _seed, _no_grad = torch.equal, torch.manual_seed, torch.no_grad
+_synchronise = torch._C._cuda_synchronize if torch.backends.cuda.is_built() else None
 
 
 class Request(msgspec.Struct, frozen=True):
     """cases: those to run, by number in the truth folder. truth, results: folders.
 
     buffers: names of buffers whose values after a call are results. card: None on a GPU.
+    lock: of the device, "" without one.
     """
 
     build: Build
@@ -50,14 +58,21 @@ class Request(msgspec.Struct, frozen=True):
     results: str
     buffers: tuple[str, ...]
     card: DeviceCard | None
+    lock: str = ""
 
 
 def run_candidate(arguments: dict[str, Any], report: Callable[[Any], None]) -> Ran:
     """Job: arguments as in Request; reports {"case": number} before each case.
 
-    Writes per case i: result-i.pt with first and second result, structure and poison used.
+    Writes per case i: result-i.0 and result-i.1, the first and the second result, then result-i
+    with the number of calls and the poison used.
     """
     request = msgspec.convert(arguments, Request, strict=False)
+    with among_others(request.lock):
+        return _ran(request, report)
+
+
+def _ran(request: Request, report: Callable[[Any], None]) -> Ran:
     if request.card is not None:
         from mtmc_engine.proof.work import libdevice
 
@@ -65,20 +80,23 @@ def run_candidate(arguments: dict[str, Any], report: Callable[[Any], None]) -> R
         libdevice.provide()
     reference = open_reference(request.build)
     model = build_reference(reference, request.build)
-    state_file = Path(request.truth) / "state.pt"
     if isinstance(model, torch.nn.Module):
-        model.load_state_dict(_load(state_file, weights_only=True))
+        model.load_state_dict(take(Path(request.truth), "state", request.build.device))
     launched: Counter[str] = Counter()
     budget = Budget(_PROGRAMS_PER_CASE, _PROGRAMS)
     count_launches(launched, budget if request.card is not None else None)
+    source = source_of(request.code)
+    token = token_of(source)
     before = GlobalState()
     with cuda_is(request.build.device):
         try:
-            entry = find_entry(import_candidate(request.code), reference)
+            entry = find_entry(import_candidate(request.code, source), reference)
             weights = request.code.weights
             made = build_candidate(entry, reference, request.build, model, weights)
         except BaseException as error:
-            return Ran((), trouble(error, "build", request.code))
+            return Ran((), trouble(error, "build", request.code), token=token)
+    changes = before.changes()
+    before.restore()
     actor = _Actor(request, made, budget)
     calls: list[Call] = []
     failed: Trouble | None = None
@@ -89,7 +107,10 @@ def run_candidate(arguments: dict[str, Any], report: Callable[[Any], None]) -> R
         if call.trouble is not None and not _tolerable(case, call.trouble):
             failed = call.trouble
             break
-    return Ran(tuple(calls), failed, dict(launched), before.changes())
+    changes += tuple(change for change in before.changes() if change not in changes)
+    before.restore()
+    trace = None if failed else actor.trace(launched)
+    return Ran(tuple(calls), failed, dict(launched), changes, token, trace)
 
 
 def _tolerable(case: Case, found: Trouble) -> bool:
@@ -104,31 +125,34 @@ class _Actor:
         self.request, self.made, self.budget = request, made, budget
         self.group = -1
         self.inputs: list[Any] = []
+        self.tree: Any = None
         self.calls = 0
+        self.largest: tuple[Case, list[Any]] | None = None
+        self.largest_bytes = -1
         self.bare = False
         self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
         if isinstance(made, torch.nn.Module):
             self.kept = [(buffer, buffer.clone()) for buffer in made.buffers()]
 
     def play(self, number: int, case: Case) -> Call:
-        originals = _load(Path(self.request.truth) / f"inputs-{number}.pt", weights_only=True)
-        originals = [_to(value, self.request.build.device) for value in originals]
-        contents = laid_out(originals, case.layout)
+        originals = take(Path(self.request.truth), f"inputs-{number}", self.request.build.device)
+        contents, self.tree = pytree.tree_flatten(laid_out(originals, case.layout))
         memory = Guarded()
         self._place(case, contents, memory)
         guards = len(memory._zones)
-        results: list[Any] = []
+        poisons: list[int] = []
         self.budget.unlimited = not case.optional
         try:
             for _ in range(2 if case.repeat else 1):
                 self._reset(contents)
                 memory.call = self.calls
+                poisons.append(self.calls)
                 self.calls += 1
-                torch.manual_seed(case.seed)
-                with torch.no_grad(), self._surroundings(memory):
-                    value = self.made(*self.inputs)
+                _seed(case.seed)
+                with _no_grad(), self._surroundings(memory):
+                    value = self.made(*self._arguments())
                     self._synchronise()
-                results.append(self._taken(value))
+                self._keep(f"result-{number}.{len(poisons) - 1}", value)
         except TooManyPrograms:
             return Call(number, left_out=True)
         except BaseException as error:  # SystemExit too
@@ -136,14 +160,11 @@ class _Actor:
                 self.bare = True  # torch.compile does not trace through these modes
                 return self.play(number, case)
             return Call(number, trouble(error, "call", self.request.code, number))
+        if case.own and contents_bytes(contents) > self.largest_bytes:
+            self.largest, self.largest_bytes = (case, contents), contents_bytes(contents)
         overruns = tuple(memory.overruns())
         memory.forget(guards)
-        poisons = list(range(self.calls - len(results), self.calls))
-        saved = {"calls": results, "poison": poisons}
-        try:
-            _save(saved, Path(self.request.results) / f"result-{number}.pt")
-        except Exception as error:
-            return Call(number, trouble(error, "result", self.request.code, number))
+        self._put(f"result-{number}", {"calls": len(poisons), "poison": poisons})
         return Call(
             number,
             overruns=overruns,
@@ -154,6 +175,32 @@ class _Actor:
             ),
             aliased=self._aliased(value),
         )
+
+    def trace(self, launched: Counter[str]) -> Trace | None:
+        """Kernels of one call at the declared shapes; None without a GPU."""
+        if self.largest is None or not self.request.build.device.startswith("cuda"):
+            return None
+        case, contents = self.largest
+        self.inputs = [v.clone() if isinstance(v, torch.Tensor) else v for v in contents]
+
+        def call() -> None:
+            self._reset(contents)
+            _seed(case.seed)
+            with _no_grad():
+                self.made(*self._arguments())
+
+        return traced(call, tuple(launched))
+
+    def _arguments(self) -> list[Any]:
+        arguments: list[Any] = pytree.tree_unflatten(self.inputs, self.tree)
+        return arguments
+
+    def _keep(self, name: str, value: Any) -> None:
+        """Copies a result out of the candidate's memory, at once."""
+        self._put(name, self._taken(value))
+
+    def _put(self, name: str, value: Any) -> None:
+        put(Path(self.request.results), name, value)
 
     @contextmanager
     def _surroundings(self, memory: Guarded) -> Iterator[None]:
@@ -182,12 +229,12 @@ class _Actor:
         for now, value in zip(self.inputs, contents, strict=True):
             if isinstance(now, torch.Tensor) and 0 not in now.stride():
                 now.copy_(value)
-        with torch.no_grad():
+        with _no_grad():
             for buffer, value in self.kept:
                 buffer.copy_(value)
 
     def _taken(self, value: Any) -> dict[str, Any]:
-        """A result as plain tensors and numbers on the CPU."""
+        """A result as plain tensors and numbers."""
         found: dict[str, Any] = {"structure": structure(value), "leaves": {}, "facts": {}}
         for path, leaf in leaves(value):
             found["facts"][path] = _facts(leaf)
@@ -214,8 +261,8 @@ class _Actor:
         )
 
     def _synchronise(self) -> None:
-        if self.request.build.device.startswith("cuda"):
-            torch.cuda.synchronize()
+        if self.request.build.device.startswith("cuda") and _synchronise is not None:
+            _synchronise()
 
 
 def _storage(value: torch.Tensor) -> int:
@@ -240,12 +287,12 @@ def _plain(leaf: Any) -> Any:
         return leaf if isinstance(leaf, int | float | str | bool) else repr(leaf)[:200]
     if leaf.device.type == "meta":
         return torch.empty(0)
-    plain = leaf.detach().as_subclass(torch.Tensor)
-    return plain.to("cpu", copy=True).contiguous()
+    return leaf.detach().as_subclass(torch.Tensor)
 
 
-def _to(value: Any, device: str) -> Any:
-    return value.to(device) if isinstance(value, torch.Tensor) else value
+def contents_bytes(contents: list[Any]) -> int:
+    """Size of a call's tensors together."""
+    return sum(v.numel() * v.element_size() for v in contents if isinstance(v, torch.Tensor))
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:

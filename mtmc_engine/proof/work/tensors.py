@@ -2,35 +2,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from mtmc_engine.proof.wire import Distribution, Layout
 
 # Row padding of a slice in elements: odd, so that rows are not aligned.
 _PADDING = 3
-_FACTORS = {"times 3": 3.0, "times 0.01": 0.01, "negated": -1.0}
+_FACTORS = {"times 3": 3.0, "times 100": 100.0, "times 0.01": 0.01, "negated": -1.0}
+_OFFSETS = {torch.float32: 1000.0, torch.float64: 1000.0}
+_SMALL_OFFSET = 64.0
+# Largest magnitude near a half type's end: half of float16's range; for bfloat16, whose range is
+# float32's, what float16 cannot hold and whose squares still can be summed in float32.
+_NEAR_END = {torch.float16: 32752.0, torch.bfloat16: 2.0**40}
 
 
-def distributed(value: Any, distribution: Distribution) -> Any:
-    """A floating-point tensor's contents changed as `distribution` says; others as they are."""
+def distributed(value: Any, distribution: Distribution, seed: int) -> Any:
+    """A floating-point tensor's contents changed as `distribution` says; others as they are.
+
+    A tensor of exactly two different values is a mask in floating-point form and stays.
+    seed: for what is drawn anew.
+    """
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    if distribution == "own" or not value.numel() or _is_mask(value):
         return value
     if distribution in _FACTORS:
         return value * _FACTORS[distribution]
     if distribution == "large offset":
-        return value + (1000.0 if value.dtype in (torch.float32, torch.float64) else 64.0)
-    if distribution == "constant rows" and value.dim() and value.shape[-1]:
-        return value[..., :1].expand_as(value).clone()
-    return value
+        return value + _OFFSETS.get(value.dtype, _SMALL_OFFSET)
+    return _REWRITTEN[distribution](value, torch.Generator().manual_seed(seed))
+
+
+def _is_mask(value: torch.Tensor) -> bool:
+    low, high = value.amin(), value.amax()
+    return value.numel() > 2 and bool(low < high) and bool(((value == low) | (value == high)).all())
+
+
+def _normal(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Normal values; a constant tensor, such as a scale of ones, is varied about its value."""
+    drawn = torch.randn(value.shape, generator=generator).to(value)
+    first = value.flatten()[0]
+    if not bool((value == first).all()):
+        return drawn
+    return drawn * 0.25 if first == 0 else first * (1 + 0.25 * torch.tanh(drawn))
+
+
+def _constant_rows(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return value[..., :1].expand_as(value).clone() if value.dim() else value
+
+
+def _zero_rows(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Every other row; of a vector its first half."""
+    changed = value.clone()
+    if value.dim() >= 2:
+        changed[..., ::2, :] = 0
+    elif value.dim():
+        changed[: value.shape[0] // 2] = 0
+    return changed
+
+
+def _near_end(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    largest = _NEAR_END.get(value.dtype)
+    top = value.abs().amax().double()
+    if largest is None or not bool(torch.isfinite(top)) or not bool(top):
+        return value
+    return (value.double() * (largest / top)).to(value.dtype)
+
+
+def _with_nan(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """NaN at one place of the first row and at the very last: other rows stay finite."""
+    changed = value.clone(memory_format=torch.contiguous_format)
+    flat = changed.view(-1)
+    row = value.shape[-1] if value.dim() else 1
+    flat[int(torch.randint(row, (), generator=generator))] = float("nan")
+    flat[-1] = float("nan")
+    return changed
+
+
+_REWRITTEN: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
+    "normal": _normal,
+    "constant rows": _constant_rows,
+    "zero rows": _zero_rows,
+    "near the range's end": _near_end,
+    "with NaN": _with_nan,
+}
 
 
 def laid_out(values: list[Any], layout: Layout) -> list[Any]:
-    """The same contents in other memory layouts; each tensor has its own storage."""
+    """The same contents in other memory layouts; each tensor has its own storage.
+
+    values: arguments, nested or not; the result is nested in the same way.
+    """
+    flat, tree = pytree.tree_flatten(values)
     out = []
     first = True
-    for value in values:
+    for value in flat:
         if not isinstance(value, torch.Tensor):
             out.append(value)
             continue
@@ -39,7 +109,7 @@ def laid_out(values: list[Any], layout: Layout) -> list[Any]:
             chosen = "transposed" if first else "contiguous"
         first = False
         out.append(_stored(value, chosen))
-    return out
+    return list(pytree.tree_unflatten(out, tree))
 
 
 def _stored(value: torch.Tensor, layout: Layout) -> torch.Tensor:

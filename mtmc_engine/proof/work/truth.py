@@ -3,44 +3,50 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
+from torch.utils import _pytree as pytree
 
-from mtmc_engine.capture.load import Reference, blamed
+from mtmc_engine.capture.load import Reference, blamed, described
 from mtmc_engine.core.errors import ReferenceFailed
-from mtmc_engine.proof.tolerance import EPSILON, TF32_EPSILON, Norms, arithmetic
+from mtmc_engine.proof.tolerance import Norms
 from mtmc_engine.proof.wire import Build, Case, OutputFacts, Truth, Truths
 from mtmc_engine.proof.work.build import build_reference, open_reference, randomise
+from mtmc_engine.proof.work.compare import same_bits
 from mtmc_engine.proof.work.draw import Draw
+from mtmc_engine.proof.work.exchange import put
+from mtmc_engine.proof.work.moved import Moved, is_float
 from mtmc_engine.proof.work.norms import distance, finite_share, size_of
 from mtmc_engine.proof.work.tensors import dtype_name, laid_out, leaves, structure
-from mtmc_engine.proof.work.widen import in_float64, perturbed, widened, widened_model
+from mtmc_engine.proof.work.weak import Weaknesses
+from mtmc_engine.proof.work.widen import Widened, in_float64, widened, widened_model
 
 _NONE = Norms(0.0, 0.0)
-# Condition errors of small outputs are drawn several times: one draw may be near zero by luck.
-_SMALL = 4096
-_DRAWS = 3
 
 
 class Request(msgspec.Struct, frozen=True):
-    """folder: where inputs, results and truths go; it exists and is this job's alone."""
+    """folder: where inputs, results and truths go; it exists and is this job's alone.
+
+    key: secret under which the truths get their fingerprints.
+    """
 
     build: Build
     cases: tuple[Case, ...]
     folder: str
+    key: str = ""
 
 
 def make_truths(arguments: dict[str, Any], report: Callable[[Any], None]) -> Truths:
     """Job: runs the reference on every case. Arguments as in Request.
 
-    Writes per case i: inputs-i.pt (call arguments, contiguous) and truth-i.pt; once: state.pt.
+    Writes per case i: inputs-i (call arguments, contiguous) and truth-i; once: state.
     Raises ReferenceFailed where the file's own inputs fail, UsageError as load_reference does.
     """
     request = msgspec.convert(arguments, Request)
@@ -51,20 +57,25 @@ def make_truths(arguments: dict[str, Any], report: Callable[[Any], None]) -> Tru
     if request.build.randomise:
         randomise(model, request.build.seed)
     if isinstance(model, torch.nn.Module):
-        torch.save(model.state_dict(), folder / "state.pt")
-    witness = _Witness(reference, model, request.build, folder)
+        put(folder, "state", dict(model.state_dict()))
+    witness = _Witness(reference, model, request.build, folder, request.key)
     truths: list[Truth] = []
     for number, case in enumerate(request.cases):
         truths.append(witness.testify(number, case))
         report({"done": number + 1, "total": len(request.cases), "case": case.name})
-    return Truths(tuple(truths), tuple(witness.notes()), time.monotonic() - began)
+    return Truths(
+        tuple(truths),
+        tuple(witness.notes()),
+        witness.weak.independent,
+        time.monotonic() - began,
+    )
 
 
 @dataclass
 class _Result:
     """What one call gave: its value, the inputs and the buffers as it left them.
 
-    before: the inputs as they were.
+    inputs, before: leaves of the arguments, in order, after the call and before it.
     """
 
     value: Any
@@ -76,13 +87,16 @@ class _Result:
 class _Witness:
     """The reference, asked case by case."""
 
-    def __init__(self, reference: Reference, model: Any, build: Build, folder: Path) -> None:
-        self.reference, self.model, self.build, self.folder = reference, model, build, folder
+    def __init__(
+        self, reference: Reference, model: Any, build: Build, folder: Path, key: str
+    ) -> None:
+        self.reference, self.model, self.build = reference, model, build
+        self.folder, self.key = folder, key
         self.double = widened_model(model)
         self.draw = Draw(reference, build)
         self.own_finite: float | None = None
-        self._earlier: dict[Any, list[torch.Tensor]] = {}
-        self._same: list[bool] = []
+        self.weak = Weaknesses()
+        self._narrow = ""
 
     def testify(self, number: int, case: Case) -> Truth:
         try:
@@ -92,19 +106,33 @@ class _Witness:
             raise
         except Exception as error:  # it need not accept every variant
             return Truth(f"the reference refuses it ({type(error).__name__})")
-        values = leaves(result.value)
-        share = min((finite_share(v) for _, v in values if _is_float(v)), default=1.0)
+        floats = [value for _, value in leaves(result.value) if is_float(value)]
+        share = min((finite_share(value) for value in floats), default=1.0)
         if case.own and self.own_finite is None:
             self.own_finite = share
-        if self.own_finite is not None and share < self.own_finite and case.distribution != "own":
+        if self._less_finite(share, case) and case.distribution != "with NaN":
             return Truth("the reference's result is not finite there")
         saved, facts = self._facts(case, inputs, result)
-        torch.save(inputs, self.folder / f"inputs-{number}.pt")
-        path = self.folder / f"truth-{number}.pt"
-        torch.save(saved, path)
+        put(self.folder, f"inputs-{number}", inputs)
+        digest = put(self.folder, f"truth-{number}", saved, self.key)
         if (case.layout, case.distribution) == ("contiguous", "own"):
-            self._compare_with_earlier(case, [v for _, v in values if _is_float(v)])
-        return Truth("", file_digest(path), tuple(facts), _aliased(result))
+            self.weak.compare_with_earlier(case, floats)
+        if case.own:
+            self.weak.look(facts, saved["outputs"], result.before)
+        repeats = not case.repeat or self._repeats(case, inputs, result)
+        return Truth("", digest, tuple(facts), _aliased(result), repeats)
+
+    def _less_finite(self, share: float, case: Case) -> bool:
+        """Whether other contents overflow where the file's own do not."""
+        return self.own_finite is not None and share < self.own_finite and not case.own
+
+    def _repeats(self, case: Case, inputs: list[Any], first: _Result) -> bool:
+        """Whether a second call gives the same bits."""
+        second = self._call(case, inputs)
+        pairs = zip(leaves(first.value), leaves(second.value), strict=True)
+        return all(
+            same_bits(one, other) for (_, one), (_, other) in pairs if isinstance(one, torch.Tensor)
+        )
 
     def _call(self, case: Case, inputs: list[Any]) -> _Result:
         arguments, before = (laid_out(inputs, case.layout) for _ in range(2))
@@ -120,16 +148,39 @@ class _Witness:
         buffers = {} if not _has_state(model) else _changed(self.model, model)
         if self.build.policy.buffers == "ignore":
             buffers = {}
-        return _Result(value, arguments, buffers, before)
+        return _Result(value, pytree.tree_leaves(arguments), buffers, pytree.tree_leaves(before))
 
-    def _exact(self, case: Case, inputs: list[Any], model: Any) -> tuple[_Result, Any]:
-        arguments = laid_out([widened(value) for value in inputs], case.layout)
+    def _exact(self, case: Case, inputs: list[Any], model: Any) -> tuple[_Result, Widened]:
+        """The reference in float64; in its own precision where it refuses that."""
+        if not self._narrow:
+            try:
+                return self._computed(case, pytree.tree_map(widened, inputs), model, in_float64())
+            except Exception as error:
+                self._narrow = described(error)
+        narrow = copy.deepcopy(self.model)
+        if isinstance(narrow, torch.nn.Module):
+            narrow.load_state_dict(model.state_dict())
+        like = pytree.tree_leaves(self.draw.inputs(case))
+        flat, tree = pytree.tree_flatten(inputs)
+        cast = [v.to(o.dtype) if is_float(v) else v for v, o in zip(flat, like, strict=True)]
+        given = list(pytree.tree_unflatten(cast, tree))
+        return self._computed(case, given, narrow, nullcontext(Widened()))
+
+    def _computed(
+        self,
+        case: Case,
+        inputs: list[Any],
+        model: Any,
+        surroundings: AbstractContextManager[Widened],
+    ) -> tuple[_Result, Widened]:
+        arguments = laid_out(inputs, case.layout)
         torch.manual_seed(case.seed)
-        with torch.no_grad(), in_float64() as mode:
-            before = copy.deepcopy(model) if _has_state(model) else model
-            value = before(*arguments)
-        buffers = _changed(model, before) if _has_state(model) else {}
-        return _Result(value, arguments, buffers, arguments), mode
+        with torch.no_grad(), surroundings as mode:
+            called = copy.deepcopy(model) if _has_state(model) else model
+            value = called(*arguments)
+        buffers = _changed(model, called) if _has_state(model) else {}
+        flat = pytree.tree_leaves(arguments)
+        return _Result(value, flat, buffers, flat), mode
 
     def _facts(
         self, case: Case, inputs: list[Any], result: _Result
@@ -144,87 +195,59 @@ class _Witness:
         for path, value in own:
             true = exact.get(path, value)
             entry = {"path": path, "result": value, "truth": true}
-            if isinstance(value, torch.Tensor):
-                entry["result"], entry["truth"] = value.cpu(), true.cpu()
             kind = _kind(path, value)
             selection = mode.selection_of(true) if kind == "exact" else None
             if selection is not None:
                 kind = "index"
-                entry["source"], entry["dim"] = selection.source.cpu(), selection.dim
+                entry["source"], entry["dim"] = selection.source, selection.dim
+            elif kind == "exact" and path in moved.ranges:
+                entry["low"], entry["high"] = moved.ranges[path]
             saved["outputs"].append(entry)
-            facts.append(_fact(path, kind, value, true, moved.get(path, _NONE)))
+            facts.append(_fact(path, kind, value, true, moved.norms.get(path, _NONE)))
         return saved, facts
 
-    def _moved(self, case: Case, inputs: list[Any], exact: dict[str, Any]) -> dict[str, Norms]:
-        """How far each float output moves when inputs and parameters are rounded once more."""
-        floats = {path: value for path, value in exact.items() if _is_float(value)}
-        if not floats:
-            return {}
-        small = all(value.numel() <= _SMALL for value in floats.values())
-        found: dict[str, Norms] = dict.fromkeys(floats, _NONE)
-        tf32 = self.build.tf32
-        for draw in range(_DRAWS if small else 1):
-            device = next(iter(floats.values())).device
-            generator = torch.Generator(device).manual_seed(case.seed + 7919 * (draw + 1))
-            nudged = [_nudged(value, tf32, generator) for value in inputs]
-            model = _nudged_model(self.double, self.model, tf32, generator)
-            moved, _ = self._exact(case, nudged, model)
-            for path, value in _outputs(moved, list(exact.items())):
-                if path in floats and value.shape == floats[path].shape:
-                    off = distance(value, floats[path])
-                    found[path] = Norms(
-                        max(found[path].largest, off.largest), max(found[path].rms, off.rms)
-                    )
-        return found
+    def _moved(self, case: Case, inputs: list[Any], exact: dict[str, Any]) -> Moved:
+        """How far each output moves when inputs and parameters are rounded once more."""
+        moved = Moved(exact)
+        if not moved.needed or not self._has_floats(inputs):
+            return moved
+        for nudge in moved.nudges(case.seed, self.build.tf32):
+            nudged = pytree.tree_map(nudge.of, inputs)
+            result, _ = self._exact(case, nudged, nudge.model(self.double, self.model))
+            moved.note(nudge, _outputs(result, list(exact.items())))
+        return moved
 
-    def _compare_with_earlier(self, case: Case, results: list[torch.Tensor]) -> None:
-        """Whether other contents of the same shapes give other results."""
-        earlier = self._earlier.setdefault(case.shapes, results)
-        if earlier is not results and results:
-            self._same.append(all(map(_close, earlier, results)))
+    def _has_floats(self, inputs: list[Any]) -> bool:
+        return isinstance(self.double, torch.nn.Module) or any(
+            is_float(value) for value in pytree.tree_leaves(inputs)
+        )
 
     def notes(self) -> list[str]:
         """Weaknesses of the task that show in its own cases."""
-        if self._same and all(self._same):
-            return ["the output does not depend on the inputs: it is the same for other contents"]
-        return []
-
-
-def _nudged(value: Any, tf32: bool, generator: torch.Generator) -> Any:
-    """A floating-point tensor in float64, moved by half an ulp of the arithmetic."""
-    if not _is_float(value):
-        return value
-    kind = arithmetic(dtype_name(value))
-    unit = TF32_EPSILON if tf32 and kind == "float32" else EPSILON[kind]
-    return perturbed(widened(value), unit / 2, generator)
-
-
-def _nudged_model(double: Any, model: Any, tf32: bool, generator: torch.Generator) -> Any:
-    if not isinstance(double, torch.nn.Module):
-        return double
-    copied = copy.deepcopy(double)
-    narrow = model.state_dict()
-    with torch.no_grad():
-        for name, value in copied.state_dict().items():
-            if _is_float(value) and _is_float(narrow[name]):
-                value.copy_(_nudged(narrow[name], tf32, generator))
-    return copied
+        notes = self.weak.notes()
+        if self._narrow:
+            notes.append(
+                f"the reference cannot be computed in float64 ({self._narrow}): "
+                "errors are measured against its own result"
+            )
+        return notes
 
 
 def _fact(path: str, kind: str, value: Any, true: Any, condition: Norms) -> OutputFacts:
     if not isinstance(value, torch.Tensor):
         return OutputFacts(path, "value", (), type(value).__name__, (), _NONE, _NONE, _NONE)
-    is_float = _is_float(value) and true.shape == value.shape
+    measured = is_float(value) and true.shape == value.shape
     return OutputFacts(
         path,
         kind,  # type: ignore[arg-type]
         tuple(value.shape),
         dtype_name(value),
         tuple(value.stride()),
-        size_of(true) if is_float else _NONE,
-        distance(value, true) if is_float else _NONE,
+        size_of(true) if measured else _NONE,
+        distance(value, true) if measured else _NONE,
         condition,
-        finite_share(value) if is_float else 1.0,
+        finite_share(value) if measured else 1.0,
+        isinstance(value, torch.nn.Parameter),
     )
 
 
@@ -235,7 +258,7 @@ def _kind(path: str, value: Any) -> str:
         return "input"
     if path.startswith("buffer "):
         return "buffer"
-    return "float" if _is_float(value) else "exact"
+    return "float" if is_float(value) else "exact"
 
 
 def _outputs(result: _Result, like: list[tuple[str, Any]] | None = None) -> list[tuple[str, Any]]:
@@ -266,13 +289,6 @@ def _aliased(result: _Result) -> tuple[str, ...]:
     )
 
 
-def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Equal element by element, NaN equal to NaN."""
-    if one.is_floating_point():
-        return bool(torch.allclose(one, other, rtol=0.0, atol=0.0, equal_nan=True))
-    return bool(torch.equal(one, other))
-
-
 def _changed(before: torch.nn.Module, after: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Buffers that a call changed, by attribute path."""
     old = dict(before.named_buffers())
@@ -286,19 +302,3 @@ def _changed(before: torch.nn.Module, after: torch.nn.Module) -> dict[str, torch
 def _has_state(model: Any) -> bool:
     """Whether a call may leave traces: a module with buffers."""
     return isinstance(model, torch.nn.Module) and any(True for _ in model.buffers())
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
-
-
-def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Equal but for rounding."""
-    slack = 16 * EPSILON[dtype_name(one)] * size_of(one).largest
-    return distance(one, other).largest <= slack
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -64,6 +64,13 @@ class Body:
             mask = self.frame.mask(resolved(value.axes))
             other = number(self.lanes.guarded[value])
             text = Text(f"tl.where({mask}, {text.text}, {other.text})")
+        self._settle(value, text)
+
+    def settle(self, value: Value, text: str) -> None:
+        """Makes a value available that is computed by `text`, named where it is worth a name."""
+        self._settle(value, Text(text))
+
+    def _settle(self, value: Value, text: Text) -> None:
         if self._is_named(value, text):
             self.define(value, text.text)
         else:
@@ -120,7 +127,8 @@ class Body:
         if other in (float("inf"), -float("inf")) and not self.explained:
             self.explained = True
             sign = "-" if other < 0 else ""
-            self.lines.append(f"# Lanes past the end hold {sign}inf, so that no reduction sees them.")
+            why = f"# Lanes past the end hold {sign}inf, so that no reduction sees them."
+            self.lines.append(why)
 
     def pointer(self, name: str, axes: Dim) -> str:
         """Pointer expression of the current elements of a tensor over `axes`."""

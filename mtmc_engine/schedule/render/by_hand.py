@@ -1,7 +1,8 @@
 """Source written by hand: imports, code, and the launcher that the entry calls.
 
 The launcher is the last top-level function without a decorator. It takes the group's tensors in
-order of first use and returns its outputs, one alone or as a tuple.
+order of first use, as a templated launcher does, and returns its outputs, one alone or as a
+tuple.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ def render_group(
     graph: Graph,
     nodes: Sequence[str],
     form: Templated,
+    *,
     taken: Iterable[str] = (),
     precision: str = "ieee",
     whole: str = "",

@@ -41,11 +41,10 @@ class Sizes:
     def _shape(self, name: str, layout: Sequence[Dim], first: int, last: int) -> str:
         if first == 0 and last == len(layout):
             return f"{name}.numel()" if last > 1 else f"{name}.shape[0]"
-        wide = [at for at in range(first, last) if layout[at]]
-        return " * ".join(
-            f"{name}.shape[-1]" if at == len(layout) - 1 and at > 0 else f"{name}.shape[{at}]"
-            for at in wide
-        )
+        if last - first > 1:
+            start, stop = first or "", last if last < len(layout) else ""
+            return f"{name}.shape[{start}:{stop}].numel()"
+        return f"{name}.shape[-1]" if last == len(layout) > 1 else f"{name}.shape[{first}]"
 
     def _leaf(self, axis: Axis) -> str:
         whole = self._whole((axis,))

@@ -121,19 +121,21 @@ def library_call(node: Node, render: Render) -> str:
     word = node.op.split(".")[1]
     if node.op == "aten.cross_entropy_loss.default":
         return _cross_entropy(node, args)
-    if word in _INFIX and len(args) == 2 and not kwargs:
-        return f"{_operand(args[0])} {_INFIX[word]} {_operand(args[1])}"
-    if node.op == "aten.rsub.Scalar" and len(args) == 2:
-        return f"{_operand(args[1])} - {_operand(args[0])}"
+    if len(args) == 2 and not kwargs and (word in _INFIX or word == "rsub"):
+        left, right = args if word != "rsub" else args[::-1]
+        return f"{_operand(left)} {_INFIX.get(word, '-')} {_operand(right)}"
     if node.op in _METHODS:
         return f"{_operand(args[0])}.{_METHODS[node.op]}({', '.join(args[1:] + kwargs)})"
+    return _function_call(node.op, word, args, kwargs)
+
+
+def _function_call(op: str, word: str, args: list[str], kwargs: list[str]) -> str:
     if word in ("layer_norm", "group_norm"):
         args = args[:5]  # ATen's last argument is a cuDNN switch
-    if node.op in _FUNCTIONS:
-        return f"{_FUNCTIONS[node.op]}({', '.join(args + kwargs)})"
-    if word in _SAME_NAME and node.op.endswith(".default"):
-        return f"torch.{word}({', '.join(args + kwargs)})"
-    return f"torch.ops.{node.op}({', '.join(args + kwargs)})"
+    function = _FUNCTIONS.get(op, f"torch.ops.{op}")
+    if word in _SAME_NAME and op.endswith(".default"):
+        function = f"torch.{word}"
+    return f"{function}({', '.join(args + kwargs)})"
 
 
 def _operand(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mtmc_engine.core.graph import Arg, Graph, Node
@@ -11,12 +11,14 @@ from mtmc_engine.core.program import ByHand, Group, Library, Schedule, Templated
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.flow import inputs_of, outputs_of
 from mtmc_engine.schedule.labels import label_of
+from mtmc_engine.schedule.ops import Unsupported
 from mtmc_engine.schedule.render.by_hand import HandWritten, hand_written
 from mtmc_engine.schedule.render.group import render_group
 from mtmc_engine.schedule.render.helpers import HELPERS
 from mtmc_engine.schedule.render.library import library_call, size_expression
 from mtmc_engine.schedule.render.names import Names, identifier
-from mtmc_engine.schedule.render.unit import GroupText, indented
+from mtmc_engine.schedule.render.unit import WIDTH, GroupText, indented, wrapped
+from mtmc_engine.schedule.templates.trace import trace
 
 
 def render(task: Task, schedule: Schedule) -> str:
@@ -64,26 +66,35 @@ def _group_texts(task: Task, schedule: Schedule) -> dict[int, GroupText]:
     for at, group in enumerate(schedule.groups):
         if isinstance(group.form, Templated):
             alone = task.name if sum(bool(g.region) for g in schedule.groups) == 1 else ""
-            text = render_group(task.graph, group.nodes, group.form, taken, precision, alone)
+            text = render_group(
+                task.graph, group.nodes, group.form, taken=taken, precision=precision, whole=alone
+            )
             taken |= {text.launcher, f"{text.launcher}_kernel"}
             texts[at] = text
     return dict(sorted(texts.items()))
 
 
 def _by_hand_text(graph: Graph, group: Group, written: HandWritten) -> GroupText:
-    """A group by hand is called like a templated one: its inputs in order of first use."""
-    arguments = tuple(name for name in inputs_of(graph, group.nodes) if _is_tensor(graph, name))
+    """A group by hand is called as its templated form would be."""
+    arguments, before = called_with(graph, group.nodes)
     return GroupText(
         written.code,
         written.launcher,
         arguments,
         outputs_of(graph, group.nodes),
         imports=written.imports,
+        before=before,
     )
 
 
-def _is_tensor(graph: Graph, name: str) -> bool:
-    return all(node.name != name or node.out for node in graph.nodes)
+def called_with(graph: Graph, nodes: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Tensors that a group's launcher takes, and views that are made before the call."""
+    try:
+        program = trace(graph, nodes)
+    except Unsupported:
+        sizes = {node.name for node in graph.nodes if not node.out}
+        return tuple(name for name in inputs_of(graph, nodes) if name not in sizes), ()
+    return tuple(program.loads), program.before
 
 
 def _docstring(task: Task, schedule: Schedule, texts: dict[int, GroupText]) -> str:
@@ -119,7 +130,9 @@ class _Entry:
 
     def lines(self) -> list[str]:
         task = self.task
-        body = [*self._guard(), *self._statements()]
+        width = WIDTH - (4 if self.task.form == "function" else 8)
+        statements = [line for long in self._statements() for line in wrapped(long, width)]
+        body = [*self._guard(), *statements]
         parameters = [
             f"{name}={_literal(task.fixed[name])}" if name in task.fixed else name
             for name in task.arguments

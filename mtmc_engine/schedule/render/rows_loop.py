@@ -119,6 +119,8 @@ class _Sweeps:
 
     def _sweep(self, folds: Sequence[Value], written: Sequence[tuple[str, object]]) -> None:
         """One loop over the row: accumulators before it, folded after it."""
+        if not folds and not written:
+            return
         body = self.body
         pairs = [pair for pair in self.pairs if set(pair.folds) & set(folds)]
         plain = [f for f in folds if not any(f in pair.folds for pair in pairs)]
@@ -153,8 +155,8 @@ class _Sweeps:
         return [v for v in self.unit.program.values if v in needed and self._is_wide(v)]
 
     def _lanes(self, wide: Sequence[Value], plain: Sequence[Value], pairs: Sequence[Pair]) -> Lanes:
-        tops = [pair.top for pair in pairs if isinstance(pair, Online)]
-        return masked_lanes(wide, [*plain, *tops], self.unit.space.reduced.axes)
+        firsts = [pair.folds[0] for pair in pairs]
+        return masked_lanes(wide, [*plain, *firsts], self.unit.space.reduced.axes)
 
     def _walk(self) -> tuple[str, str]:
         if self.unit.space.inner.runs:
@@ -216,7 +218,7 @@ class _Plain:
 
     def after(self) -> None:
         body = self.loop.body
-        body.define(self.fold, f"tl.{self.fold.fold}({self.name}, {body.frame.folding})")
+        body.settle(self.fold, f"tl.{self.fold.fold}({self.name}, {body.frame.folding})")
 
 
 @dataclass
@@ -254,7 +256,7 @@ class _Softmax:
         body.define(self.pair.top, f"tl.max({self.top}, {folding})")
         top = body.texts[self.pair.top].text
         scaled = f"{self.total} * tl.exp({self.top} - {top})"
-        body.define(self.pair.total, f"tl.sum({scaled}, {folding})")
+        body.settle(self.pair.total, f"tl.sum({scaled}, {folding})")
 
 
 @dataclass
@@ -298,7 +300,7 @@ class _Welford:
         shift = self.loop.fresh("shift")
         body.lines.append(f"{shift} = {self.mean} - {body.texts[self.pair.mean].text}")
         merged = f"{self.squares} + {self.count} * {shift} * {shift}"
-        body.define(self.pair.total, f"tl.sum({merged}, {folding})")
+        body.settle(self.pair.total, f"tl.sum({merged}, {folding})")
         body.texts[self.pair.plain] = body.texts[self.pair.mean]
 
 

@@ -11,6 +11,7 @@ from mtmc_engine.schedule.render.finish import finished_text
 from mtmc_engine.schedule.render.frame import Frame, mentions, used_prelude
 from mtmc_engine.schedule.render.launcher import Sizes, allocation, contiguous_lines
 from mtmc_engine.schedule.render.names import Names
+from mtmc_engine.schedule.render.strides import permutation, stored
 from mtmc_engine.schedule.templates.space import Space, depends_on, resolved
 from mtmc_engine.schedule.templates.tensors import Value
 from mtmc_engine.schedule.templates.trace import Output, Trace
@@ -78,7 +79,8 @@ class Unit:
         after = depends_on(self.program, self.space.finished)
         found = [o for o in self.program.outputs if o.tensor.value not in after]
         only = len(self.program.outputs) == 1
-        return {self.names.fresh("out" if only else o.name): o for o in found}
+        named = {self.names.fresh("out" if only else o.name): o for o in found}
+        return named if self.space.folded else {name: stored(o) for name, o in named.items()}
 
     @cached_property
     def vectors(self) -> dict[Value, str]:
@@ -159,7 +161,7 @@ def _launcher(unit: Unit, launch: Launch, kernel: str, call: list[str]) -> str:
     allocations += _vector_allocations(unit, launch, sizes)
     returned = _returned(unit, sizes)
     first = next(iter([*unit.direct, *unit.vectors.values()]))
-    rest = [*launch.setup, *wrapped_call(kernel, call)]
+    rest = [*launch.setup, *wrapped(f"{kernel}({', '.join(call)})", WIDTH - 4)]
     needed = "\n".join(rest)
     matrices = [unit.tensors[n] for n, t in unit.program.loads.items() if len(t.dims) == 2]
     named = size_lines({n: t for n, t in launch.sizes.items() if mentions(needed, n)}, matrices)
@@ -190,7 +192,11 @@ def _vector_allocations(unit: Unit, launch: Launch, sizes: Sizes) -> list[str]:
 
 def _returned(unit: Unit, sizes: Sizes) -> str:
     """What the launcher returns, in the order of the group's outputs."""
-    names = {output.name: name for name, output in unit.direct.items()}
+    seen = {output.name: output.tensor for output in unit.program.outputs}
+    names = {
+        output.name: f"{name}{permutation(output.tensor, seen[output.name])}"
+        for name, output in unit.direct.items()
+    }
     return ", ".join(
         names.get(output.name) or finished_text(output, unit.vectors, sizes)
         for output in unit.program.outputs
@@ -218,15 +224,36 @@ def signature(head: str, parameters: list[str], result: str = "") -> list[str]:
     return [f"{head}(", *(f"    {parameter}," for parameter in parameters), f"){result}:"]
 
 
-def wrapped_call(function: str, arguments: list[str]) -> list[str]:
-    """A call as a statement inside a function, on one line where it fits."""
-    line = f"{function}({', '.join(arguments)})"
-    if len(line) <= WIDTH - 4:
-        return [line]
-    joined = ", ".join(arguments)
-    if len(joined) <= WIDTH - 8:
-        return [f"{function}(", f"    {joined}", ")"]
-    return [f"{function}(", *(f"    {argument}," for argument in arguments), ")"]
+def wrapped(statement: str, width: int) -> list[str]:
+    """A statement that ends in a call, its arguments on lines of their own where it is long."""
+    opening = _opening(statement)
+    if len(statement) <= width or opening is None:
+        return [statement]
+    head, arguments = statement[: opening + 1], statement[opening + 1 : -1]
+    if len(arguments) <= width - 4:
+        return [head, f"    {arguments}", ")"]
+    return [head, *(f"    {argument}," for argument in _split(arguments)), ")"]
+
+
+def _opening(statement: str) -> int | None:
+    """Where the bracket opens that the statement's last character closes."""
+    depth = 0
+    for at in range(len(statement) - 1, -1, -1):
+        depth += (statement[at] in ")]}") - (statement[at] in "([{")
+        if depth == 0:
+            return at if statement[at] == "(" and statement.endswith(")") else None
+    return None
+
+
+def _split(arguments: str) -> list[str]:
+    """Arguments of a call, split at the commas outside of brackets."""
+    found, depth, start = [], 0, 0
+    for at, char in enumerate(arguments):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and depth == 0:
+            found.append(arguments[start:at].strip())
+            start = at + 1
+    return [*found, arguments[start:].strip()]
 
 
 def indented(lines: list[str]) -> list[str]:

@@ -7,14 +7,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtmc_engine.core.graph import Arg, Graph, Node, TensorSpec, node_refs
-from mtmc_engine.schedule import ops_matmul, ops_pointwise, ops_rows, ops_views
+from mtmc_engine.schedule import (
+    ops_activations,
+    ops_arithmetic,
+    ops_losses,
+    ops_matmul,
+    ops_norms,
+    ops_reductions,
+    ops_select,
+    ops_views,
+)
 from mtmc_engine.schedule.classes import Sort, sorts_of
 from mtmc_engine.schedule.flow import outputs_of
 from mtmc_engine.schedule.ops import RULES, Unsupported, require
 from mtmc_engine.schedule.templates.axes import leaves
 from mtmc_engine.schedule.templates.tensors import Builder, Tensor, Value
 
-RULE_ROOMS = (ops_pointwise, ops_rows, ops_views, ops_matmul)
+# Importing these fills the operator table.
+RULE_MODULES = (
+    ops_activations,
+    ops_arithmetic,
+    ops_losses,
+    ops_matmul,
+    ops_norms,
+    ops_reductions,
+    ops_select,
+    ops_views,
+)
 
 
 @dataclass(frozen=True)

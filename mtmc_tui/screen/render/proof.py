@@ -10,7 +10,7 @@ from textual.content import Content
 from mtmc_engine.core.verdict import Gate, GateResult
 from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.model import Node, Snapshot
-from mtmc_tui.screen.render.status import verdict_words
+from mtmc_tui.screen.render.verdicts import verdict_words
 from mtmc_tui.screen.render.words import Part, bytes_text, packed, percent_text
 from mtmc_tui.screen.view import View, shown_node
 

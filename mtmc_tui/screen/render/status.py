@@ -1,4 +1,4 @@
-"""The lines that are always in sight: status above; question or activity, and keys, below."""
+"""The lines that are always in sight: status and tabs above, keys below."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from pathlib import Path
 
 from textual.content import Content
 
-from mtmc_engine.core.measurement import Ratio
-from mtmc_engine.core.verdict import PROVEN, Class
 from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.keys import Key
-from mtmc_tui.screen.model import Node, Snapshot
+from mtmc_tui.screen.model import Snapshot
 from mtmc_tui.screen.render.words import (
     Part,
     dtype_text,
     duration_text,
-    interval_text,
-    ratio_text,
+    fitted,
     spread,
 )
 from mtmc_tui.screen.view import PANES, View
@@ -26,15 +23,6 @@ from mtmc_tui.screen.view import PANES, View
 MODEL_FILE = re.compile(
     r"(?:\S*/)?(?P<model>[^\s/:]+?)(?:-(?:Instruct|Chat|it))?(?:[.-]I?Q\d\w*)?\.gguf"
 )
-
-PHASES = {
-    "capture": "capturing the operator graph",
-    "plan": "planning",
-    "code": "coding",
-    "prove": "proving",
-    "time": "timing",
-    "export": "exporting",
-}
 
 
 def status_line(snapshot: Snapshot, view: View, width: int) -> Content:
@@ -70,16 +58,6 @@ def planner_text(name: str, signs: Glyphs) -> str:
     return short.replace("llama:", f"llama{signs.dot}")
 
 
-def fitted(parts: list[Part], width: int) -> Content:
-    """The first parts that fit in `width` cells: what is last goes first. One is always there."""
-    line = Content("")
-    for text, style in parts:
-        if line.cell_length + len(text.rstrip()) > width and line.plain.strip():
-            break
-        line += Content.styled(text, style)
-    return line
-
-
 def _device(snapshot: Snapshot, signs: Glyphs) -> tuple[str, str]:
     task = snapshot.task
     assert task is not None
@@ -113,149 +91,27 @@ def tab_strip(view: View) -> Content:
     return Content.assemble(*parts)
 
 
-def activity_line(snapshot: Snapshot, view: View, width: int, now: float) -> Content:
-    """The question that waits; else what the engine does now, how long, and what is left."""
-    if snapshot.question is not None:
-        return fitted(_question(snapshot, view), width)
-    if snapshot.failure is not None:
-        return _said(view.glyphs.failed, snapshot.failure.text, "$state-failed")
-    if snapshot.stale is not None:
-        text = "the file changed on disk: u replays the approved plan on the new source"
-        return _said(view.glyphs.warning, text, "$state-slower")
-    if snapshot.finished is not None:
-        return fitted(_answer(snapshot, view.glyphs), width)
-    if snapshot.phase is None:
-        return _said(view.glyphs.running, "starting the engine", "$quiet")
-    return fitted(_phase(snapshot, view.glyphs, now), width)
-
-
-def question_text(snapshot: Snapshot) -> str:
-    """The question that waits, as the terminal's title has it; empty where none does."""
-    question = snapshot.question
-    if question is None:
-        return ""
-    return "stop here?" if snapshot.stopping else f"keep {question.action.phrase}?"
-
-
-def _question(snapshot: Snapshot, view: View) -> list[Part]:
-    question = snapshot.question
-    assert question is not None
-    node = snapshot.nodes.get(question.node)
-    parts: list[Part] = [
-        (f" {view.glyphs.ask} ", "bold reverse $state-proposed"),
-        (f" {question_text(snapshot)}", "bold"),
-    ]
-    if node is not None and not snapshot.stopping:
-        words, style = verdict_words(node, view.glyphs)
-        parts.append((f"  {words}", style))
-    if question.suggestion_reason:
-        parts.append((f"  {question.suggestion_reason}", "$quiet"))
-    if question.choices:
-        parts.append((f"  suggested: {question.choices[0]}", "$quiet"))
-    return parts
-
-
-def verdict_words(node: Node, signs: Glyphs) -> tuple[str, str]:
-    """The verdict in a few words with its style: "FASTER 1.55x [1.52, 1.58] than previous"."""
-    verdict = node.verdict
-    if verdict is None:
-        return "no verdict yet", "$quiet"
-    if verdict.verdict not in PROVEN:
-        return f"{signs.failed} {verdict.verdict}", "$state-failed"
-    style = {Class.FASTER: "$state-faster", Class.SLOWER: "$state-slower"}
-    text = f"{signs.kept} {verdict.verdict}"
-    if verdict.measurement is not None:
-        ratio = compared(verdict.measurement.against)
-        if ratio is not None:
-            name, value = ratio
-            text += f" {interval_text(value, signs, verdict.measurement.kind)} vs {name}"
-    return text, style.get(verdict.verdict, "")
-
-
-def compared(against: dict[str, Ratio]) -> tuple[str, Ratio] | None:
-    """The baseline that a step is judged by: the step before, else the original."""
-    for name in ("previous", "original", "eager"):
-        if name in against:
-            return name, against[name]
-    return None
-
-
-def _phase(snapshot: Snapshot, signs: Glyphs, now: float) -> list[Part]:
-    phase = snapshot.phase
-    assert phase is not None
-    elapsed = now - snapshot.phase_at
-    subject = _subject(snapshot)
-    detail = phase.detail if phase.detail != subject else ""
-    text = PHASES.get(phase.phase, phase.phase)
-    if phase.phase == "wait":
-        text = "paused: p goes on" if snapshot.paused else "going on"
-        subject = detail = ""
-    parts: list[Part] = [
-        (f" {signs.running} ", "$state-running"),
-        (text, "bold"),
-        (f"  {duration_text(elapsed)}", "$quiet"),
-    ]
-    if subject:
-        parts.append((f"  {subject}", ""))
-    if snapshot.paused and phase.phase != "wait":
-        parts.append(("  pauses after this step", "$state-slower"))
-    if detail:
-        parts.append((f"  {detail}", "$quiet"))
-    if phase.total and phase.done is not None:
-        parts.append((f"  {counted_bar(phase.done, phase.total, signs)}", ""))
-    if phase.budget_s is not None:
-        left = duration_text(phase.budget_s - elapsed)
-        parts.append((f"  {left} left of the budget", "$quiet"))
-    return parts
-
-
-def _subject(snapshot: Snapshot) -> str:
-    if snapshot.pending is not None:
-        attempt = f" (attempt {snapshot.pending.attempt})" if snapshot.pending.attempt > 1 else ""
-        return snapshot.pending.action.phrase + attempt
-    node = snapshot.nodes.get(snapshot.live)
-    return node.action.phrase if node and node.action else ""
-
-
-def counted_bar(done: int, total: int, signs: Glyphs, width: int = 16) -> str:
-    """A bar for something that is counted, with its numbers."""
-    filled = round(width * min(done, total) / total)
-    return f"{signs.bar * filled}{signs.estimated_bar * (width - filled)} {done}/{total}"
-
-
-def _answer(snapshot: Snapshot, signs: Glyphs) -> list[Part]:
-    finished = snapshot.finished
-    assert finished is not None
-    best = finished.best
-    parts: list[Part] = [(f" {signs.kept} ", "$state-approved"), ("finished", "bold")]
-    if best.is_original:
-        parts.append(("  no step helped: the answer is the original", ""))
-    else:
-        kind = best.time_kind or "measured"
-        ratio = ratio_text(best.ratio_to_original or 1.0, signs, kind)
-        word = "measured" if kind == "measured" else "ESTIMATED"
-        parts.append((f"  {ratio} {word}: {', '.join(best.actions) or best.node}", ""))
-    folder = finished.export or (snapshot.exported.folder if snapshot.exported else "")
-    if folder:
-        parts.append((f"  exported to {folder}", "$quiet"))
-    parts.append((f"  stopped by {finished.stopped_by}", "$quiet"))
-    return parts
-
-
-def _said(glyph: str, text: str, style: str) -> Content:
-    return Content.assemble((f" {glyph} ", f"bold {style}"), (text, style))
-
-
 def footer_line(keys: list[Key], snapshot: Snapshot, width: int, now: float) -> Content:
-    """At most seven keys that can be pressed now, then the step and the time."""
-    parts: list[str | tuple[str, str]] = [" "]
+    """At most seven keys that can be pressed now, then the step and the time.
+
+    Where they do not fit, keys before the last one, which is help, give way.
+    """
+    progress = Content(_progress(snapshot, now) + " ")
+    keys = list(keys)
+    while len(keys) > 1 and _keys_width(keys) + progress.cell_length > width:
+        del keys[-2]
+    parts: list[str | Part] = [" "]
     for key in keys:
         parts += [
             (key.shown, f"bold $footer-key-foreground @click=screen.{key.action}"),
             (f" {key.label}", f"@click=screen.{key.action}"),
             "  ",
         ]
-    return spread(Content.assemble(*parts), Content(_progress(snapshot, now) + " "), width)
+    return spread(Content.assemble(*parts), progress, width)
+
+
+def _keys_width(keys: list[Key]) -> int:
+    return 1 + sum(len(key.shown) + len(key.label) + 3 for key in keys)
 
 
 def _progress(snapshot: Snapshot, now: float) -> str:

@@ -88,6 +88,16 @@ def packed(parts: list[Part], between: str, width: int) -> list[Content]:
     return lines
 
 
+def fitted(parts: list[Part], width: int) -> Content:
+    """The first parts that fit in `width` cells: what is last goes first. One is always there."""
+    line = Content("")
+    for text, style in parts:
+        if line.cell_length + len(text.rstrip()) > width and line.plain.strip():
+            break
+        line += Content.styled(text, style)
+    return line
+
+
 def spread(left: Content, right: Content, width: int) -> Content:
     """`left` and `right` at the two ends of a line; `left` gives way."""
     room = max(0, width - right.cell_length - 1)

@@ -1,0 +1,43 @@
+"""One lock per GPU: whoever takes samples has the card alone, whoever only computes shares it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def lock_file() -> str:
+    """The lock's path, the same for every process of this machine that uses the device."""
+    device = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
+    return str(Path(tempfile.gettempdir()) / f"mtmc-gpu-{device.replace('/', '_')}.lock")
+
+
+@contextmanager
+def alone(file: str) -> Iterator[None]:
+    """Waits until nobody else uses the device; "" locks nothing."""
+    with _held(file, fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
+def among_others(file: str) -> Iterator[None]:
+    """Waits until nobody takes samples; "" locks nothing."""
+    with _held(file, fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def _held(file: str, kind: int) -> Iterator[None]:
+    if not file:
+        yield
+        return
+    descriptor = os.open(file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,134 @@
+"""The lines above the keys: the question that waits, or what the engine does now."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from mtmc_tui.screen.glyphs import Glyphs
+from mtmc_tui.screen.model import Snapshot
+from mtmc_tui.screen.render.verdicts import verdict_words
+from mtmc_tui.screen.render.words import Part, duration_text, fitted, ratio_text
+from mtmc_tui.screen.view import View
+
+PHASES = {
+    "capture": "capturing the operator graph",
+    "plan": "planning",
+    "code": "coding",
+    "prove": "proving",
+    "time": "timing",
+    "export": "exporting",
+}
+
+
+def activity_text(snapshot: Snapshot, view: View, width: int, now: float) -> Content:
+    """The question that waits; else what the engine does now, how long, and what is left.
+
+    One line, or a few where a question has a reason or a failure is long.
+    """
+    if snapshot.question is not None:
+        return _question(snapshot, view, width)
+    if snapshot.failure is not None:
+        return _said(view.glyphs.failed, snapshot.failure.text, "$state-failed", width)
+    if snapshot.stale is not None:
+        text = "the file changed on disk: u replays the approved plan on the new source"
+        return _said(view.glyphs.warning, text, "$state-slower", width)
+    if snapshot.finished is not None:
+        return fitted(_answer(snapshot, view.glyphs), width)
+    if snapshot.phase is None:
+        return _said(view.glyphs.running, "starting the engine", "$quiet", width)
+    return fitted(_phase(snapshot, view.glyphs, now), width)
+
+
+def question_text(snapshot: Snapshot) -> str:
+    """The question that waits, as the terminal's title has it; empty where none does."""
+    question = snapshot.question
+    if question is None:
+        return ""
+    return "stop here?" if snapshot.stopping else f"keep {question.action.phrase}?"
+
+
+def _question(snapshot: Snapshot, view: View, width: int) -> Content:
+    question = snapshot.question
+    assert question is not None
+    node = snapshot.nodes.get(question.node)
+    parts: list[Part] = [
+        (f" {view.glyphs.ask} ", "bold reverse $state-proposed"),
+        (f" {question_text(snapshot)}", "bold"),
+    ]
+    if node is not None and not snapshot.stopping:
+        words, style = verdict_words(node, view.glyphs)
+        parts.append((f"  {words}", style))
+    advice = f"suggested: {question.choices[0]}. {question.suggestion_reason}"
+    return Content("\n").join([fitted(parts, width), *_indented(advice, "$quiet", width)])
+
+
+def _phase(snapshot: Snapshot, signs: Glyphs, now: float) -> list[Part]:
+    phase = snapshot.phase
+    assert phase is not None
+    elapsed = now - snapshot.phase_at
+    subject = _subject(snapshot)
+    detail = phase.detail if phase.detail != subject else ""
+    text = PHASES.get(phase.phase, phase.phase)
+    if phase.phase == "wait":
+        text = "paused: p goes on" if snapshot.paused else "going on"
+        subject = detail = ""
+    parts: list[Part] = [
+        (f" {signs.running} ", "$state-running"),
+        (text, "bold"),
+        (f"  {duration_text(elapsed)}", "$quiet"),
+    ]
+    if subject:
+        parts.append((f"  {subject}", ""))
+    if snapshot.paused and phase.phase != "wait":
+        parts.append(("  pauses after this step", "$state-slower"))
+    if detail:
+        parts.append((f"  {detail}", "$quiet"))
+    if phase.total and phase.done is not None:
+        parts.append((f"  {counted_bar(phase.done, phase.total, signs)}", ""))
+    if phase.budget_s is not None:
+        left = duration_text(phase.budget_s - elapsed)
+        parts.append((f"  {left} left of the budget", "$quiet"))
+    return parts
+
+
+def _subject(snapshot: Snapshot) -> str:
+    if snapshot.pending is not None:
+        attempt = f" (attempt {snapshot.pending.attempt})" if snapshot.pending.attempt > 1 else ""
+        return snapshot.pending.action.phrase + attempt
+    node = snapshot.nodes.get(snapshot.live)
+    return node.action.phrase if node and node.action else ""
+
+
+def counted_bar(done: int, total: int, signs: Glyphs, width: int = 16) -> str:
+    """A bar for something that is counted, with its numbers."""
+    filled = round(width * min(done, total) / total)
+    return f"{signs.bar * filled}{signs.estimated_bar * (width - filled)} {done}/{total}"
+
+
+def _answer(snapshot: Snapshot, signs: Glyphs) -> list[Part]:
+    finished = snapshot.finished
+    assert finished is not None
+    best = finished.best
+    parts: list[Part] = [(f" {signs.kept} ", "$state-approved"), ("finished", "bold")]
+    if best.is_original:
+        parts.append(("  no step helped: the answer is the original", ""))
+    else:
+        kind = best.time_kind or "measured"
+        ratio = ratio_text(best.ratio_to_original or 1.0, signs, kind)
+        word = "measured" if kind == "measured" else "ESTIMATED"
+        parts.append((f"  {ratio} {word}: {', '.join(best.actions) or best.node}", ""))
+    folder = finished.export or (snapshot.exported.folder if snapshot.exported else "")
+    if folder:
+        parts.append((f"  exported to {folder}", "$quiet"))
+    parts.append((f"  stopped by {finished.stopped_by}", "$quiet"))
+    return parts
+
+
+def _said(glyph: str, text: str, style: str, width: int) -> Content:
+    first, *others = _indented(text, style, width)
+    return Content("\n").join([Content.styled(f" {glyph}  ", f"bold {style}") + first[4:], *others])
+
+
+def _indented(text: str, style: str, width: int) -> list[Content]:
+    lines = Content.styled(text.strip(), style).wrap(max(20, width - 5))
+    return ["    " + line for line in lines]
