@@ -12,7 +12,7 @@ TimeKind = Literal["measured", "estimated"]
 class Ratio(Struct, frozen=True):
     """How many times faster than a baseline: baseline time over candidate time.
 
-    low, high: 95 % interval of the median of paired ratios; both equal to `value` where the
+    low, high: 95 % interval of the paired ratios' pseudo-median; both equal to `value` where the
                ratio is estimated.
     """
 

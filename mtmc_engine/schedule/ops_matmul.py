@@ -7,7 +7,7 @@ from __future__ import annotations
 from mtmc_engine.schedule import ops_arithmetic as arithmetic
 from mtmc_engine.schedule.ops import require, rule
 from mtmc_engine.schedule.templates import functions as fn
-from mtmc_engine.schedule.templates.axes import Dim, leaves
+from mtmc_engine.schedule.templates.axes import Dim, leaves, unify
 from mtmc_engine.schedule.templates.tensors import Builder, Number, Product, Tensor
 
 
@@ -17,8 +17,10 @@ def linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None
     return product if bias is None else b.arith(fn.ADD, product, bias)
 
 
-@rule("mm.default", "matmul.default")
+@rule("mm.default", "matmul.default", "bmm.default")
 def matmul(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    if len(other.dims) > 2:
+        return batched_product(b, self, other)
     return matrix_product(b, self, other, transposed=False)
 
 
@@ -52,5 +54,32 @@ def matrix_product(b: Builder, left: Tensor, right: Tensor, transposed: bool) ->
         right_columns=right_at[n_at],
     )
     dims: tuple[Dim, ...] = (*left.dims[:-1], n)
+    axes = tuple(axis for dim in dims for axis in leaves(dim))
+    return Tensor(b.multiply(product, axes), dims)
+
+
+def batched_product(b: Builder, left: Tensor, right: Tensor) -> Tensor:
+    """[…, M, K] times […, K, N] with the same leading dimensions."""
+    require(left.value.kind == right.value.kind == "load", "a product of computed tensors")
+    require(left.dtype == right.dtype == "float32", "a product of such types")
+    rank = len(left.dims)
+    require(rank == len(right.dims) and all(left.dims) and all(right.dims), "such dimensions")
+    require(left.shape[:-2] == right.shape[:-2], "a product that repeats one side")
+    require(left.shape[-1] == right.shape[-2], "a product of unlike sizes")
+    left_at, right_at = b.storage(left), b.storage(right)
+    leading = list(range(rank - 2))
+    require(left_at[:-2] == right_at[:-2] == leading, "a product along other dimensions")
+    for one, other in zip(left.dims[:-2], right.dims[:-2], strict=True):
+        unify(one, other)
+    product = Product(
+        left.value.source,
+        right.value.source,
+        left_rows=left_at[-2],
+        left_k=left_at[-1],
+        right_k=right_at[-2],
+        right_columns=right_at[-1],
+        batched=True,
+    )
+    dims: tuple[Dim, ...] = (*left.dims[:-1], right.dims[-1])
     axes = tuple(axis for dim in dims for axis in leaves(dim))
     return Tensor(b.multiply(product, axes), dims)

@@ -237,8 +237,8 @@ async def _isolation(parent: WarmParent) -> list[Check]:
     return [
         _check(
             "isolation: network",
-            where.network_cut,
-            "candidates have no network" if where.network_cut else "candidates share the network",
+            ("network" in where.protections),
+            "candidates have no network" if ("network" in where.protections) else "candidates share the network",
             "Allow user namespaces, or run as root in a container, to cut candidates off.",
         ),
         _check(

@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|_SOCK$|BUS_ADDRESS|AGENT_INFO", re.IGNORECASE
+)
 _SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]+@")
 
 ONE_THREAD = {
@@ -18,7 +20,7 @@ ONE_THREAD = {
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that hold no key, token, secret, password or address with a password."""
+    """The variables that hold no key, token, secret or password, and no way to who holds them."""
     return {
         name: value
         for name, value in environment.items()

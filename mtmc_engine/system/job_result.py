@@ -17,13 +17,17 @@ from mtmc_engine.system.job_wire import Line, Report
 class Limits:
     """Bounds of one job.
 
-    wall_s: wall-clock seconds. memory_mb: resident MiB of all its processes together, looked at
-    twenty times a second. output_kb: KiB of its printed output that are kept, from the end.
+    wall_s: wall-clock seconds. memory_mb: resident MiB of all its processes together.
+    output_kb: KiB of its printed output that are kept, from the end. processes: how many it may
+    have at once. disk_mb: MiB that its files may take together, and the size of one file; the
+    rest of the disk stays free too. Looked at twenty times a second, the disk four times.
     """
 
     wall_s: float = 120
     memory_mb: int = 8192
     output_kb: int = 256
+    processes: int = 256
+    disk_mb: int = 32768
 
 
 DEFAULT_LIMITS = Limits()
@@ -37,6 +41,8 @@ class Ending(StrEnum):
     TIMEOUT = "timeout"
     SIGNAL = "signal"
     MEMORY = "memory"
+    PROCESSES = "processes"
+    DISK = "disk"
     EXITED = "exited"
 
 
@@ -44,11 +50,10 @@ class Ending(StrEnum):
 class JobResult:
     """What became of a job.
 
-    value: the JSON value that the function returned; None unless DONE. JSON has no NaN or
-        infinity: they arrive as None.
+    value: the JSON value that the function returned; None unless DONE.
     error: "Type: message" of an exception; for other bad endings one sentence.
     signal: the number of the signal that ended it, or 0. seconds: wall-clock time.
-    output: tail of what it printed. network_cut: whether it had no network.
+    output: tail of what it printed. protections: what held it, as `confine` names them.
     failure: an MtmcError that the function raised, as `unwrap` builds it again.
     """
 
@@ -59,7 +64,7 @@ class JobResult:
     signal: int = 0
     seconds: float = 0.0
     output: str = ""
-    network_cut: bool = False
+    protections: frozenset[str] = frozenset()
     failure: dict[str, Any] | None = None
 
     def unwrap(self) -> Any:
@@ -93,14 +98,19 @@ def judged(function: str, limits: Limits, report: Report, answer: Line | None) -
             signal=number,
             seconds=report.seconds,
             output=report.output,
-            network_cut=report.network,
+            protections=report.protections,
             failure=answer.failure if answer else None,
         )
 
-    if report.cause == "timeout":
-        return ended(Ending.TIMEOUT, f"{function} took longer than {limits.wall_s:g} s")
-    if report.cause == "memory":
-        return ended(Ending.MEMORY, f"{function} used more than {limits.memory_mb} MB")
+    passed = {
+        "timeout": (Ending.TIMEOUT, f"took longer than {limits.wall_s:g} s"),
+        "memory": (Ending.MEMORY, f"used more than {limits.memory_mb} MB"),
+        "processes": (Ending.PROCESSES, f"had more than {limits.processes} processes"),
+        "disk": (Ending.DISK, f"filled the disk with more than {limits.disk_mb} MB"),
+    }
+    if report.cause in passed:
+        ending, what = passed[report.cause]
+        return ended(ending, f"{function} {what}")
     if answer is not None:
         return ended(Ending.RAISED if answer.kind == "error" else Ending.DONE, answer.error)
     if number:

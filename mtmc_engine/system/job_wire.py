@@ -6,12 +6,15 @@ import asyncio
 import os
 import signal
 import socket
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+
+from mtmc_engine.system.confine import Confinement
 
 LINE_BYTES = 1 << 26  # most that one line may hold
 
@@ -20,6 +23,7 @@ class Request(Struct, frozen=True):
     """What the engine asks for. `nonce` marks each line of the answer as this job's own.
 
     cache: folder of compiled kernels; "" for one that ends with the job.
+    confinement: how a job that runs foreign code is shut in; None for code of our own.
     """
 
     nonce: str
@@ -28,7 +32,10 @@ class Request(Struct, frozen=True):
     wall_s: float
     memory_mb: int
     output_kb: int
+    processes: int
+    disk_mb: int
     cache: str = ""
+    confinement: Confinement | None = None
 
 
 class Line(Struct, frozen=True, omit_defaults=True):
@@ -43,17 +50,32 @@ class Line(Struct, frozen=True, omit_defaults=True):
 
 
 class Report(Struct, frozen=True):
-    """How a job ended, by its supervisor. cause: "exit", "timeout", "memory" or "cancelled".
+    """How a job ended, by its supervisor.
 
+    cause: "exit", "timeout", "memory", "processes", "disk", "cancelled", or "open" where it could
+    not be shut in and was not run; output then says why.
     status: as of waitpid. seconds: wall-clock time of the worker. output: tail of what it printed.
-    network: whether it was cut off.
+    protections: those of `confine` that held.
     """
 
     cause: str
     status: int
     seconds: float
     output: str
-    network: bool
+    protections: frozenset[str] = frozenset()
+
+
+def packed(line: Line) -> bytes:
+    """A line as it travels: unlike JSON it keeps NaN and infinities, which are results here."""
+    return b64encode(msgspec.msgpack.encode(line)) + b"\n"
+
+
+def unpacked(text: bytes) -> Line | None:
+    """The line that was packed so; None for anything else."""
+    try:
+        return msgspec.msgpack.decode(b64decode(text, validate=False), type=Line)
+    except (ValueError, msgspec.MsgspecError):
+        return None
 
 
 async def hand_over(control: socket.socket, fds: list[int]) -> None:
@@ -95,10 +117,7 @@ async def _next_line(reader: asyncio.StreamReader) -> Line | None:
         text = await reader.readline()
     except ValueError:  # a line without end, which only a job that tampers with the pipe writes
         return None
-    try:
-        return msgspec.json.decode(text, type=Line) if text else None
-    except msgspec.MsgspecError:
-        return Line(nonce="", kind="noise")
+    return unpacked(text) or Line(nonce="", kind="noise") if text else None
 
 
 async def read_report(
@@ -118,7 +137,7 @@ async def read_report(
             return False, None
         with suppress(ProcessLookupError):
             os.kill(supervisor, signal.SIGKILL)  # its job has stopped it
-        return True, Report("timeout", 0, wall_s + grace_s, "", network=False)
+        return True, Report("timeout", 0, wall_s + grace_s, "")
     except asyncio.CancelledError:
         writer.write_eof()
         with suppress(TimeoutError):

@@ -22,11 +22,12 @@ from typing import IO, Any, Literal
 import msgspec
 
 from mtmc_engine.core.errors import WorkerDied
+from mtmc_engine.system.confine import Confinement
 from mtmc_engine.system.environment import worker_environment
 from mtmc_engine.system.job_result import DEFAULT_LIMITS, Ending, JobResult, Limits, judged
 from mtmc_engine.system.job_wire import Line, Report, Request, hand_over, read_answers, read_report
 
-__all__ = ["Ending", "JobResult", "Limits", "WarmParent", "Workshop"]
+__all__ = ["Confinement", "Ending", "JobResult", "Limits", "WarmParent", "Workshop"]
 
 Kind = Literal["interpret", "device"]
 
@@ -112,11 +113,15 @@ class WarmParent:
         limits: Limits = DEFAULT_LIMITS,
         progress: Callable[[Any], None] | None = None,
         cache: Path | None = None,
+        *,
+        confinement: Confinement | None = None,
     ) -> JobResult:
         """Call `function` with `arguments` (JSON values) in a fresh child and await its end.
 
         progress: called with each value that the function reports.
         cache: folder of compiled kernels that outlives the job; None: it ends with the job.
+        confinement: how the job is shut in, for one that runs foreign code; None: it has no
+            network, and otherwise the user's rights.
         Several may run at once. Cancelling kills the child. Raises WorkerDied where the warm
         parent itself dies meanwhile; the next call starts it again.
         """
@@ -127,7 +132,10 @@ class WarmParent:
             wall_s=limits.wall_s,
             memory_mb=limits.memory_mb,
             output_kb=limits.output_kb,
+            processes=limits.processes,
+            disk_mb=limits.disk_mb,
             cache=str(cache or ""),
+            confinement=_with_cache(confinement, cache),
         )
         try:
             report, answer = await self._attempt(request, progress)
@@ -158,9 +166,11 @@ class WarmParent:
         finally:
             answers.cancel()
         if report is None and not await _has_ended(process):
-            report = Report("exit", signal.SIGKILL, 0.0, "", network=False)
+            report = Report("exit", signal.SIGKILL, 0.0, "")
         if report is None or (report.cause == "cancelled" and await _has_ended(process)):
             raise WorkerDied(sentence)
+        if report.cause == "open":
+            raise WorkerDied(f"{request.function} could not be shut in: {report.output}")
         return report, answer
 
     async def _hand_over(self, request: Request) -> tuple[int, socket.socket]:
@@ -172,7 +182,7 @@ class WarmParent:
         text = os.memfd_create("mtmc-request")
         try:
             with open(text, "wb", closefd=False) as file:
-                file.write(msgspec.json.encode(request))
+                file.write(msgspec.msgpack.encode(request))
             os.lseek(text, 0, os.SEEK_SET)
             await hand_over(control, [result_w, theirs.fileno(), text])
         except BaseException:
@@ -199,6 +209,14 @@ class WarmParent:
             self._process = None
         if "root" in self.facts:
             shutil.rmtree(self.facts["root"], ignore_errors=True)
+
+
+def _with_cache(confinement: Confinement | None, cache: Path | None) -> Confinement | None:
+    """A confined job that is given a cache may write to it."""
+    if confinement is None or cache is None:
+        return confinement
+    cache.mkdir(parents=True, exist_ok=True)
+    return Confinement((*confinement.writable, str(cache)), confinement.hidden)
 
 
 async def _has_ended(process: asyncio.subprocess.Process) -> bool:

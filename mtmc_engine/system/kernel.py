@@ -9,6 +9,7 @@ import ctypes
 import os
 import resource
 import signal
+from contextlib import suppress
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mount.argtypes = (ctypes.c_char_p,) * 3 + (ctypes.c_ulong, ctypes.c_char_p)
@@ -62,9 +63,10 @@ def unshare_as_root_within(flags: int) -> None:
     """The same in a new user namespace, in which this user has all rights and the same number."""
     user, group = os.geteuid(), os.getegid()
     unshare(CLONE_NEWUSER | flags)
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{user} {user} 1")
-    _write("/proc/self/gid_map", f"{group} {group} 1")
+    with suppress(OSError):  # the identity is only looks: without the map files stay ours
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{user} {user} 1")
+        _write("/proc/self/gid_map", f"{group} {group} 1")
 
 
 def _write(path: str, text: str) -> None:
@@ -125,7 +127,8 @@ def mount_points() -> list[str]:
     """Where things are mounted, in the order in which they were."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         points = [line.split(" ")[4] for line in file]
-    return [os.fsdecode(os.fsencode(point).decode("unicode_escape")) for point in points]
+    escaped = (os.fsencode(point).decode("unicode_escape") for point in points)
+    return [os.fsdecode(point.encode("latin-1")) for point in escaped]
 
 
 def give_up_rights(keep_file_rights: bool) -> None:
@@ -143,9 +146,9 @@ def give_up_rights(keep_file_rights: bool) -> None:
     _checked(_libc.capset(ctypes.byref(header), ctypes.byref(data)))
 
 
-def hide_memory() -> None:
-    """No process without rights over this one may trace it or read its memory."""
-    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+def hide_memory(hidden: bool) -> None:
+    """Whether only processes with rights over this one may trace it; forks inherit it."""
+    _libc.prctl(_PR_SET_DUMPABLE, 0 if hidden else 1, 0, 0, 0)
 
 
 def refuse_privileges() -> None:

@@ -1,62 +1,13 @@
-"""What Linux offers for owning child processes: adoption, death signals, memory, namespaces."""
+"""The child processes of one job: who they are, what they hold, and their end."""
 
 from __future__ import annotations
 
-import ctypes
 import os
-import resource
 import signal
 import time
 from contextlib import suppress
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_NO_NEW_PRIVS = 38
-_CLONE_NEWUSER = 0x10000000
-_CLONE_NEWNET = 0x40000000
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-
-
-def adopt_orphans() -> None:
-    """Orphaned descendants of this process become its children, even after setsid."""
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def end_with_parent(parent: int, number: signal.Signals) -> None:
-    """This process gets signal `number` when its parent, process `parent`, ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), number)
-
-
-def refuse_privileges() -> None:
-    """No program started from here gains rights, and no crash writes a core file."""
-    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def leave_network() -> bool:
-    """Move this single-threaded process into an empty network namespace; False if not permitted.
-
-    Root moves without a user namespace, so that it keeps its rights on files of others.
-    """
-    if _libc.unshare(_CLONE_NEWNET) == 0:
-        return True
-    user, group = os.geteuid(), os.getegid()
-    if _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
-        return False
-    with suppress(OSError):  # the identity is only looks: without the map files stay ours
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{user} {user} 1")
-        _write("/proc/self/gid_map", f"{group} {group} 1")
-    return True
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)
 
 
 def children_of(pid: int) -> list[int]:
@@ -84,6 +35,24 @@ def resident_bytes(pids: list[int]) -> int:
         with suppress(OSError, IndexError), open(f"/proc/{pid}/statm", "rb") as file:
             total += int(file.read().split()[1]) * _PAGE_BYTES
     return total
+
+
+def private_bytes(pids: list[int]) -> int:
+    """The same with shared pages counted in parts, which is slower; 0 where that is not told."""
+    total = 0
+    for pid in pids:
+        with suppress(OSError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            told = next((line for line in file if line.startswith(b"Pss:")), b"Pss: 0 kB")
+            total += int(told.split()[1]) << 10
+    return total
+
+
+def use_more_memory(pids: list[int], limit: int) -> bool:
+    """Whether processes use more than `limit` bytes of memory together.
+
+    Forks of one process share most of their pages: what is quickly counted may be too much.
+    """
+    return resident_bytes(pids) > limit and (private_bytes(pids) or limit + 1) > limit
 
 
 def kill_tree(pid: int) -> None:

@@ -13,6 +13,7 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.theme import Theme
+from textual.worker import Worker, WorkerState
 
 from mtmc_engine.core.events import (
     AnyCommand,
@@ -169,6 +170,13 @@ class Workbench(App[int]):
 
         detail = "The session is kept; go on with it any time: the same command with --resume."
         self.push_screen(Confirm("Quit while the run goes on?", detail), answered)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A fault in following the engine is said where failures are said."""
+        if event.state is WorkerState.ERROR and event.worker.group == "engine":
+            fault = event.worker.error
+            text = f"The screen lost the engine ({type(fault).__name__}: {fault})."
+            self.receive(Failed(f"{text} Go on with --resume.", 1, "internal"))
 
     def on_unmount(self) -> None:
         """Leave the terminal's title as it was."""

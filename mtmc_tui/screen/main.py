@@ -17,6 +17,7 @@ from mtmc_tui.screen.actions import EngineActions
 from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.keys import KEYS, footer_keys, possible
 from mtmc_tui.screen.panes.lists import ChoicePane
+from mtmc_tui.screen.panes.resized import PaneResized
 from mtmc_tui.screen.panes.text import LinesPane
 from mtmc_tui.screen.render.activity import activity_text
 from mtmc_tui.screen.render.code import code_text, code_title
@@ -101,15 +102,19 @@ class MainScreen(EngineActions):
         self.set_interval(1.0, self.draw_clock)
 
     def on_resize(self) -> None:
-        """Arrange again; lines are fitted once the panes know their size."""
-        if self._arrange():
-            self.call_after_refresh(self.draw)
+        """Arrange again; the lines around the panes take the new width."""
+        self._arrange()
+        self.draw()
+
+    @on(PaneResized)
+    def fit(self) -> None:
+        """Make lines for the panes' new sizes."""
+        self.draw()
 
     def change(self, **changes: object) -> None:
         """Look elsewhere: replace fields of the view and draw."""
         self.view = replace(self.view, **changes)  # type: ignore[arg-type]
-        if self._arrange():
-            self.call_after_refresh(self.draw)
+        self._arrange()
         self.draw()
 
     def draw(self) -> None:
@@ -207,17 +212,14 @@ class MainScreen(EngineActions):
                 self.query_one(f"#pane-{pane}").border_title = title
         self._titles = titles
 
-    def _arrange(self) -> bool:
-        """One pane, two columns or three, by the size of the terminal and the zoom.
-
-        True where panes change their size: their lines are to be fitted once they know it.
-        """
+    def _arrange(self) -> None:
+        """One pane, two columns or three, by the size of the terminal and the zoom."""
         width, height = self.size
         self.view = replace(self.view, narrow=width < WIDE)
         one = self.view.one_pane
         arranged_for = (width, height, one, self.view.pane if one else 0)
         if arranged_for == self._arranged_for:
-            return False
+            return
         self._arranged_for = arranged_for
         tiny = width < SMALLEST[0] or height < SMALLEST[1]
         self.set_class(tiny, "-tiny")
@@ -235,7 +237,6 @@ class MainScreen(EngineActions):
         }
         for name, here in shown.items():
             self.query_one(name).display = here or not one
-        return True
 
     # What the user looks at.
 

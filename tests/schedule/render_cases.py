@@ -210,6 +210,21 @@ CASES = {
         {"x": f"{R}(3, 17, 40)"},
         "self.a = nn.Linear(40, 50)",
     ),
+    "batched": module(
+        "return torch.bmm(x, y) + s, torch.matmul(q, k.transpose(-2, -1)) * 0.5, "
+        "x @ x.transpose(1, 2)",
+        {
+            "x": f"{R}(3, 17, 40)",
+            "y": f"{R}(3, 40, 21)",
+            "s": f"{R}(17, 1)",
+            "q": f"{R}(2, 3, 17, 24)",
+            "k": f"{R}(2, 3, 19, 24)",
+        },
+    ),
+    "constants": module(
+        "return x * torch.tensor([1.0, 2.0, 4.0]) + torch.ones(5, 3), torch.arange(3) + x",
+        {"x": f"{R}(5, 3)"},
+    ),
     "linear_half": module(
         "return F.gelu(self.a(x))",
         {"x": f"{R}(33, 40).half()"},

@@ -25,14 +25,19 @@ softmax swiglu"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def samples():
-    """Tasks of the samples by name."""
+async def workshop():
     workshop = Workshop()
+    yield workshop
+    await workshop.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def samples(workshop):
+    """Tasks of the samples by name."""
     files = {name: str(SAMPLES / f"{name}.py") for name in NAMES.split()}
     result = await workshop.device.run(
         "tests.schedule.render_jobs:capture", {"files": list(files.values())}, Limits(wall_s=120)
     )
-    await workshop.close()
     assert result.ending is Ending.DONE, result.traceback
     return {name: msgspec.convert(result.value[file], Task) for name, file in files.items()}
 
@@ -82,3 +87,16 @@ async def test_one_pass_program_is_golden(name, samples):
 @pytest.mark.parametrize("name", ["mlp", "layer_norm"])
 async def test_root_program_is_golden(name, samples):
     matches(f"{name}_root", render(samples[name], root(samples[name].graph)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES.split())
+@pytest.mark.parametrize("scheduled", [fused, in_one_pass])
+async def test_kernels_of_samples_compile_for_sm_90(name, scheduled, samples, workshop):
+    task = samples[name]
+    arguments = {"file": task.file, "source": render(task, scheduled(task))}
+    result = await workshop.device.run(
+        "tests.schedule.render_jobs:compile_ahead", arguments, Limits(wall_s=280)
+    )
+    assert result.ending is Ending.DONE, f"{arguments['source']}\n{result.error}\n{result.output}"
+    assert all(launch["spill_bytes"] == 0 for launch in result.value["launches"])

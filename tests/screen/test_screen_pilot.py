@@ -29,6 +29,8 @@ from mtmc_engine.core.events import (
     SourceChanged,
     encode,
 )
+from mtmc_engine.core.options import RunOptions
+from mtmc_tui.client import Engine
 from mtmc_tui.screen.app import Workbench
 from mtmc_tui.screen.dialogs import Ask, Confirm, Page, Pick
 from mtmc_tui.screen.keys import BY_ID
@@ -156,14 +158,39 @@ async def test_skip_ends_a_step_that_is_at_work(tmp_path: Path) -> None:
 
 
 async def test_branch_from_another_program(tmp_path: Path) -> None:
-    async with session(tmp_path, until_question()) as (app, pilot, commands):
-        app.main.action_pane(1)
-        await pilot.press("home")
-        assert app.main.view.selected == ("n0" if app.snapshot.live != "n0" else "")
-        assert not BY_ID["plan.branch"].when(app.snapshot, app.main.view) or app.snapshot.at != "n0"
-        if BY_ID["plan.branch"].when(app.snapshot, app.main.view):
-            await pilot.press("b")
-            assert await sent(commands) == [{"command": "branch", "node": "n0"}]
+    async with session(tmp_path, until_question(2)) as (app, pilot, commands):
+        await pilot.press("b")
+        await pilot.press("1", "home")
+        assert app.main.view.selected == "n0"
+        assert "b branch" in screen_text(app)
+        await pilot.press("b")
+        assert await sent(commands) == [{"command": "branch", "node": "n0"}]
+        assert app.main.view.selected == ""
+
+
+async def test_a_program_is_chosen_by_mouse() -> None:
+    async with stage(until_question(2)) as (app, pilot):
+        await pilot.click("#pane-1", offset=(8, 1))
+        assert app.main.view.selected == "n0"
+        assert "4 Proof ─ original" in screen_text(app)
+
+
+async def test_panes_of_a_narrow_screen_by_mouse() -> None:
+    async with stage(until_question(), (80, 24)) as (app, pilot):
+        at = screen_text(app).splitlines()[1].index("4 Proof")
+        await pilot.click("#tabs", offset=(at, 0))
+        assert app.main.view.pane == 4
+        await until(lambda: "registers" in screen_text(app))
+
+
+async def test_an_engine_that_cannot_be_started_is_said() -> None:
+    async def start(options: RunOptions) -> Engine:
+        raise OSError("no such interpreter")
+
+    async with stage([], start=start) as (app, _):
+        assert app.return_value == 1
+        assert app.snapshot.failure is not None
+        assert "no such interpreter" in app.snapshot.failure.text
 
 
 async def test_replay_is_offered_when_the_file_changed(tmp_path: Path) -> None:
@@ -434,7 +461,7 @@ async def test_foreign_text_is_no_markup() -> None:
         PhaseChanged("code", "[b]x[/"),
     ]
     async with stage(events) as (app, _):
-        assert "[/x] [bold]odd" in screen_text(app)
+        await until(lambda: "[/x] [bold]odd" in screen_text(app))
 
 
 async def test_the_title_tells_of_a_question() -> None:

@@ -13,10 +13,8 @@ def check_integrity(proof: Proof) -> Outcome:
     mutated = find_mutated(proof)
     if mutated:
         return mutated
-    aliased = _aliased(proof)
-    if aliased:
-        return aliased
-    return _own_kernels(proof)
+    found = _aliased(proof) or _reused(proof) or _drifted(proof)
+    return found or _own_kernels(proof)
 
 
 def find_mutated(proof: Proof) -> Outcome | None:
@@ -50,6 +48,31 @@ def _aliased(proof: Proof) -> Outcome | None:
             which = f"output {bad[0]}" if bad[0] else "its output"
             sentence = f"{which} shares memory with an input ({name})"
             return Outcome(Class.ALIASED, sentence, {"case": name, "outputs": bad})
+    return None
+
+
+def _reused(proof: Proof) -> Outcome | None:
+    """Outputs that lie in the memory of an earlier result, which its owner still holds."""
+    cases = proof.counted()
+    for call in proof.ran.calls:
+        if call.reused:
+            name = cases[call.case].name
+            which = f"output {call.reused[0]}" if call.reused[0] else "its output"
+            sentence = f"a second call overwrites {which} of the first ({name})"
+            return Outcome(Class.ALIASED, sentence, {"case": name, "outputs": list(call.reused)})
+    return None
+
+
+def _drifted(proof: Proof) -> Outcome | None:
+    """Parameters and buffers that a call changes, where the reference leaves them alone."""
+    if proof.subject.task.policy.buffers == "ignore":
+        return None
+    cases = proof.counted()
+    for call in proof.ran.calls:
+        if call.drifted:
+            name = cases[call.case].name
+            sentence = f"a call changes its own {', '.join(call.drifted[:3])} ({name})"
+            return Outcome(Class.STATE_DRIFT, sentence, {"case": name, "state": list(call.drifted)})
     return None
 
 

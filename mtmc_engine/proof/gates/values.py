@@ -24,16 +24,12 @@ from mtmc_engine.proof.timing.lock import lock_file
 from mtmc_engine.proof.variants import Plan, plan_cases
 from mtmc_engine.proof.wire import Build, Case, Finding, Judged, Ran
 from mtmc_engine.proof.work_names import CANDIDATE, JUDGE
-from mtmc_engine.system.jobs import Ending, JobResult
+from mtmc_engine.system.jobs import Confinement, Ending, JobResult
 
 # Elements of one input that the interpreter is given where no twin serves.
 _MOST_OWN_ELEMENTS = 1 << 21
 # Of the notes of a task's opening, those that say that little can be proven about it.
 _WEAK_NOTES = ("does not depend on", "keeps state", "not finite", "no tensor")
-# Files in memory, and how many bytes must be free there before results go to it.
-_MEMORY = Path("/dev/shm")
-_ROOM = 8 << 30
-
 Through = Callable[[Outcome], None]
 
 
@@ -109,13 +105,9 @@ def _weaknesses(proof: Proof) -> list[str]:
 
 @contextmanager
 def _results_folder(subject: Subject) -> Iterator[Path]:
-    """Where a candidate leaves its results: in memory where there is room for large ones."""
-    inside: Path | None = subject.own_folder
-    if subject.task.device.present and _MEMORY.is_dir():
-        if shutil.disk_usage(_MEMORY).free > _ROOM:
-            inside = _MEMORY
+    """Where a candidate leaves its results, for as long as they are compared."""
     subject.own_folder.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="mtmc-results-", dir=inside))
+    folder = Path(tempfile.mkdtemp(prefix="results-", dir=subject.own_folder))
     try:
         yield folder
     finally:
@@ -147,7 +139,13 @@ async def _run(
     heard = _Listener(proof, cases, through)
     parent = proof.workshop.device if subject.task.device.present else proof.workshop.interpret
     limits = proof.limits(subject.bounds.values_s)
-    result = await parent.run(CANDIDATE, arguments, limits, heard, subject.compile_cache)
+    confinement = Confinement(
+        writable=(str(results),),
+        hidden=tuple(str(file) for file in truth.glob("truth-*")),
+    )
+    result = await parent.run(
+        CANDIDATE, arguments, limits, heard, subject.compile_cache, confinement=confinement
+    )
     log = result.output[-8000:]
     if result.ending is not Ending.DONE:
         return _died(result, heard.current, log)

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from mtmc_engine.capture.draw import resized
 from mtmc_engine.capture.load import Reference
@@ -20,38 +21,44 @@ _MOST_SLOTS = 64
 class Contents:
     """A pool of drawn inputs, and the tensors that programs are called with.
 
-    Before each call the live tensors get an entry of the pool, in shuffled order, scaled by a
-    factor that has not been used before: a cache keyed on pointer, shape, content or call count
-    gains nothing.
+    Before each call the live tensors get an entry of the pool, chosen and scaled by a factor that
+    has not been used before, both told by a secret: a cache keyed on pointer, shape, content or
+    call count gains nothing. Every process that draws with the same seed and secret on the same
+    device gets the same contents, bit by bit. Tensors of integers come from the pool as they are.
     """
 
     def __init__(
         self, reference: Reference, specs: tuple[TensorSpec, ...], device: str, seed: int
     ) -> None:
-        self._random = random.Random(seed)
         self.nbytes = max(1, sum(spec.nbytes for spec in specs))
         count = max(2, min(_MOST_POOL, _POOL_BYTES // self.nbytes))
         pattern = reference.inputs(seed)
         drawn = [resized(pattern, specs, seed)]
         drawn += [resized(reference.inputs(seed + i), specs, seed + i) for i in range(1, count)]
-        self._pool = [[_on(value, device) for value in values] for values in drawn]
+        self.tree: Any = None
+        self._pool: list[list[Any]] = []
+        for values in drawn:
+            flat, self.tree = pytree.tree_flatten(values)
+            self._pool.append([_on(value, device) for value in flat])
         self.live = [_copied(value) for value in self._pool[0]]
-        self._order: list[int] = []
 
-    def refresh(self, live: list[Any] | None = None) -> None:
-        """New contents in the live tensors, enqueued on the current stream."""
-        if not self._order:
-            self._order = list(range(len(self._pool)))
-            self._random.shuffle(self._order)
-        fresh = self._pool[self._order.pop()]
-        factor = 1 + self._random.uniform(-0.05, 0.05)
-        for target, source in zip(self.live if live is None else live, fresh, strict=True):
+    def refresh(self, secret: str, live: list[Any] | None = None) -> None:
+        """The contents that belong to `secret`, enqueued on the current stream."""
+        source = random.Random(secret)
+        fresh = source.choice(self._pool)
+        factor = 1 + source.uniform(-0.05, 0.05)
+        for target, value in zip(self.live if live is None else live, fresh, strict=True):
             if not isinstance(target, torch.Tensor):
                 continue
             if target.is_floating_point():
-                torch.mul(source, factor, out=target)
+                torch.mul(value, factor, out=target)
             else:
-                target.copy_(source)
+                target.copy_(value)
+
+    def arguments(self, live: list[Any] | None = None) -> list[Any]:
+        """The live tensors as the program is called with them."""
+        found: list[Any] = pytree.tree_unflatten(self.live if live is None else live, self.tree)
+        return found
 
     def slots(self, l2_bytes: int) -> list[list[Any]]:
         """Separate input tensors, together larger than the cache where memory allows."""

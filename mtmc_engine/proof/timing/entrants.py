@@ -1,4 +1,4 @@
-"""The programs of a contest, built in the timing process with the same weights."""
+"""The programs of a contest, built in their own processes with the same weights."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any
 import torch
 
 from mtmc_engine.capture.load import Reference
-from mtmc_engine.proof.timing.timer import Contest, Entrant
-from mtmc_engine.proof.wire import CandidateCode
+from mtmc_engine.proof.timing.timer import Entrant
+from mtmc_engine.proof.wire import Build, CandidateCode
 from mtmc_engine.proof.work.build import (
     build_candidate,
     find_entry,
     how_weights_pass,
     import_candidate,
+    source_of,
+    token_of,
 )
 
 Program = Callable[..., Any]
@@ -42,26 +44,30 @@ def within(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def build_entrant(entrant: Entrant, contest: Contest, reference: Reference, model: Any) -> Program:
-    """Ready to be called. Whatever the code of the entrant raises passes through."""
+def build_entrant(
+    entrant: Entrant, build: Build, reference: Reference, model: Any
+) -> tuple[Program, str]:
+    """The program, ready to be called, and the token of its source, "" for the reference's own.
+
+    Whatever the code of the entrant raises passes through.
+    """
     if entrant.kind == "eager":
-        eager: Program = model
-        return eager
+        return model, ""
     if entrant.kind == "torch.compile":
         from torch._inductor import config
 
         config.compile_threads = 1  # no pool of processes beside a timing
-        compiled: Program = torch.compile(model)
-        return compiled
+        return torch.compile(model), ""
     assert entrant.code is not None
-    return _from_source(entrant.code, contest, reference, model)
+    source = source_of(entrant.code)
+    token = token_of(source)
+    return _from_source(entrant.code, source, build, reference, model), token
 
 
 def _from_source(
-    code: CandidateCode, contest: Contest, reference: Reference, model: Any
+    code: CandidateCode, source: bytes, build: Build, reference: Reference, model: Any
 ) -> Program:
-    entry = find_entry(import_candidate(code), reference)
-    build = contest.build
+    entry = find_entry(import_candidate(code, source), reference)
     weights = code.weights
     if not weights and hasattr(entry, "from_reference"):
         weights = "from_reference"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
+from collections.abc import Callable
 from typing import Any
 
 _FIELDS = {
@@ -20,8 +22,11 @@ _OLDER_NAMES = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}
 _SLOWING = 0x04 | 0x08 | 0x20 | 0x40 | 0x80
 
 
-def device_facts() -> dict[str, Any]:
-    """Clocks, temperature, power, throttling and the processes on the card; {} without one."""
+def device_facts(ours: int = 0) -> dict[str, Any]:
+    """Clocks, temperature, power, throttling and other processes on the card; {} without one.
+
+    ours: processes on it that belong to this session.
+    """
     found = _query(list(_FIELDS.values())) or _query(
         [_OLDER_NAMES.get(field, field) for field in _FIELDS.values()]
     )
@@ -31,13 +36,47 @@ def device_facts() -> dict[str, Any]:
         name: _number(value) for name, value in zip(_FIELDS, found, strict=True)
     }
     facts["throttled"] = _throttled(str(facts["throttle_reasons"]))
-    facts["other_processes"] = _processes()
+    facts["other_processes"] = max(0, _processes() - ours)
     return facts
 
 
+class Watch:
+    """The throttle reasons of the card, asked of the driver's library: microseconds a question.
+
+    Where there is no such library, the card never seems slowed.
+    """
+
+    def __init__(self) -> None:
+        self._ask: Callable[[Any, Any], int] | None = None
+        self._handle = ctypes.c_void_p()
+        try:
+            library = ctypes.CDLL("libnvidia-ml.so.1")
+            ready = library.nvmlInit_v2() == 0 and self._find(library) == 0
+            self._ask = library.nvmlDeviceGetCurrentClocksThrottleReasons if ready else None
+        except (OSError, AttributeError):
+            return
+
+    def _find(self, library: Any) -> int:
+        first = _first_visible()
+        handle = ctypes.byref(self._handle)
+        if first.isdigit():
+            return int(library.nvmlDeviceGetHandleByIndex_v2(int(first), handle))
+        return int(library.nvmlDeviceGetHandleByUUID(first.encode(), handle))
+
+    def slowed(self) -> bool:
+        """Whether the card has lowered its clocks at this moment."""
+        reasons = ctypes.c_ulonglong()
+        if self._ask is None or self._ask(self._handle, ctypes.byref(reasons)) != 0:
+            return False
+        return bool(reasons.value & _SLOWING)
+
+
+def _first_visible() -> str:
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
+
+
 def _visible() -> list[str]:
-    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
-    return ["-i", first]
+    return ["-i", _first_visible()]
 
 
 def _query(fields: list[str]) -> list[str]:

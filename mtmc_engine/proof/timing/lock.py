@@ -13,7 +13,10 @@ from pathlib import Path
 def lock_file() -> str:
     """The lock's path, the same for every process of this machine that uses the device."""
     device = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
-    return str(Path(tempfile.gettempdir()) / f"mtmc-gpu-{device.replace('/', '_')}.lock")
+    path = Path(tempfile.gettempdir()) / f"mtmc-gpu-{device.replace('/', '_')}.lock"
+    if not path.exists():  # those who use it may be shut in, and find it only where it is
+        path.touch(mode=0o666)
+    return str(path)
 
 
 @contextmanager

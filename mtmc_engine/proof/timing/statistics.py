@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from statistics import median
 
@@ -11,8 +10,8 @@ from mtmc_engine.core.measurement import Ratio
 from mtmc_engine.core.verdict import Class
 
 LEAST_MARGIN = 0.01
-_RESAMPLES = 2000
-_SEED = 20251
+# Two-sided 95 % of a normal distribution.
+_Z = 1.96
 
 
 def round_medians(rounds: Sequence[Sequence[float]]) -> list[float]:
@@ -23,24 +22,35 @@ def round_medians(rounds: Sequence[Sequence[float]]) -> list[float]:
 def paired_ratio(baseline: Sequence[float], candidate: Sequence[float]) -> Ratio:
     """How many times faster the candidate is than the baseline.
 
-    baseline, candidate: time of each round, in pairs. value: median of the paired ratios.
-    low, high: 95 % percentile interval of that median under resampling of rounds (B. Efron,
-    Bootstrap methods, 1979), with a fixed seed, so that the same samples give the same interval.
+    baseline, candidate: time of each round, in pairs. value: the pseudo-median of the paired
+    ratios, that is the median over the geometric means of all pairs of them (J. L. Hodges and
+    E. L. Lehmann, Estimates of location based on rank tests, 1963): as robust as it needs to be
+    against bursts, and less noisy by a fifth than their plain median. low, high: its 95 %
+    interval, those values that Wilcoxon's signed-rank test does not reject; it only asks that
+    two copies of one program are as likely to come out one way as the other.
     """
     ratios = [b / c for b, c in zip(baseline, candidate, strict=True)]
-    value = median(ratios)
     if len(ratios) < 3:
-        return Ratio(value, min(ratios), max(ratios))
-    generator = random.Random(_SEED)
-    medians = sorted(median(generator.choices(ratios, k=len(ratios))) for _ in range(_RESAMPLES))
-    tail = int(0.025 * _RESAMPLES)
-    return Ratio(value, medians[tail], medians[-tail - 1])
+        return Ratio(median(ratios), min(ratios), max(ratios))
+    logs = [math.log(ratio) for ratio in ratios]
+    means = sorted((a + b) / 2 for i, a in enumerate(logs) for b in logs[i:])
+    outside = _outside(len(logs))
+    return Ratio(math.exp(median(means)), math.exp(means[outside]), math.exp(means[-outside - 1]))
+
+
+def _outside(count: int) -> int:
+    """How many of the smallest means of pairs lie below the interval (normal approximation)."""
+    pairs = count * (count + 1)
+    return max(0, math.floor(pairs / 4 - _Z * math.sqrt(pairs * (2 * count + 1) / 24)))
 
 
 def noise_of(first: Sequence[float], second: Sequence[float]) -> float:
-    """How far apart two copies of one program seem, relative: the farther end of the interval."""
+    """How far apart two copies of one program seem, relative to one.
+
+    The larger of how far the ratio is from one and of half the width of its interval.
+    """
     ratio = paired_ratio(first, second)
-    return max(abs(ratio.low - 1), abs(ratio.high - 1))
+    return max(abs(ratio.value - 1), (ratio.high - ratio.low) / 2)
 
 
 def decide(ratio: Ratio, noise: float) -> Class:

@@ -124,7 +124,7 @@ def _case(
             if found.verdict:
                 trace = _unwritten(actual, saved["poison"][call])
                 return _wrong(place, facts, found, call, trace), worst
-    return _repeats(request, place, saved["calls"]), worst
+    return _repeats(request, place, calls), worst
 
 
 def _structure(place: _Place, true: dict[str, Any], given: dict[str, Any]) -> Finding | None:

@@ -97,7 +97,8 @@ def _ran(request: Request, report: Callable[[Any], None]) -> Ran:
             return Ran((), trouble(error, "build", request.code), token=token)
     changes = before.changes()
     before.restore()
-    actor = _Actor(request, made, budget)
+    theirs = model.state_dict() if isinstance(model, torch.nn.Module) else {}
+    actor = _Actor(request, made, budget, frozenset(theirs))
     calls: list[Call] = []
     failed: Trouble | None = None
     for number, case in request.cases.items():
@@ -121,7 +122,8 @@ def _tolerable(case: Case, found: Trouble) -> bool:
 class _Actor:
     """The candidate, called case by case; cases of a group get the same tensors."""
 
-    def __init__(self, request: Request, made: Any, budget: Budget) -> None:
+    def __init__(self, request: Request, made: Any, budget: Budget, theirs: frozenset[str]) -> None:
+        """theirs: names of the reference's parameters and persistent buffers."""
         self.request, self.made, self.budget = request, made, budget
         self.group = -1
         self.inputs: list[Any] = []
@@ -131,8 +133,11 @@ class _Actor:
         self.largest_bytes = -1
         self.bare = False
         self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.state: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
         if isinstance(made, torch.nn.Module):
             self.kept = [(buffer, buffer.clone()) for buffer in made.buffers()]
+            named = ((n, v) for n, v in made.state_dict(keep_vars=True).items() if n in theirs)
+            self.state = {name: (value.detach(), value.detach().clone()) for name, value in named}
 
     def play(self, number: int, case: Case) -> Call:
         originals = take(Path(self.request.truth), f"inputs-{number}", self.request.build.device)
@@ -141,6 +146,7 @@ class _Actor:
         self._place(case, contents, memory)
         guards = len(memory._zones)
         poisons: list[int] = []
+        values: list[Any] = []
         self.budget.unlimited = not case.optional
         try:
             for _ in range(2 if case.repeat else 1):
@@ -152,6 +158,7 @@ class _Actor:
                 with _no_grad(), self._surroundings(memory):
                     value = self.made(*self._arguments())
                     self._synchronise()
+                values.append(value)
                 self._keep(f"result-{number}.{len(poisons) - 1}", value)
         except TooManyPrograms:
             return Call(number, left_out=True)
@@ -174,6 +181,8 @@ class _Actor:
                 if isinstance(now, torch.Tensor) and not _same(now, was)
             ),
             aliased=self._aliased(value),
+            reused=self._reused(values),
+            drifted=self._drifted(),
         )
 
     def trace(self, launched: Counter[str]) -> Trace | None:
@@ -260,6 +269,35 @@ class _Actor:
             if isinstance(leaf, torch.Tensor) and leaf.numel() and _storage(leaf) in own
         )
 
+    def _reused(self, values: list[Any]) -> tuple[str, ...]:
+        """Paths of outputs whose memory, still held by the caller, the next call returned again.
+
+        Inputs and the module's own state are not the candidate's to choose.
+        """
+        if len(values) < 2:
+            return ()
+        state = self.made.state_dict().values() if isinstance(self.made, torch.nn.Module) else ()
+        given = {_storage(v) for v in (*self.inputs, *state) if isinstance(v, torch.Tensor)}
+        pairs = zip(leaves(values[0]), leaves(values[1]), strict=False)
+        return tuple(
+            path
+            for (path, first), (_, second) in pairs
+            if isinstance(first, torch.Tensor)
+            and isinstance(second, torch.Tensor)
+            and first.numel()
+            and _storage(first) == _storage(second)
+            and _storage(first) not in given
+        )
+
+    def _drifted(self) -> tuple[str, ...]:
+        """Parameters and buffers that the call changed, where their values are no results."""
+        names = set(self.request.buffers)
+        return tuple(
+            name
+            for name, (value, before) in self.state.items()
+            if name not in names and not _same(value, before)
+        )
+
     def _synchronise(self) -> None:
         if self.request.build.device.startswith("cuda") and _synchronise is not None:
             _synchronise()
@@ -273,8 +311,10 @@ def _facts(leaf: Any) -> dict[str, Any]:
     """Type, dtype, shape, device and strides of a leaf."""
     if not isinstance(leaf, torch.Tensor):
         return {"type": type(leaf).__name__}
+    kind = type(leaf)
+    known = kind in (torch.Tensor, torch.nn.Parameter)
     return {
-        "type": type(leaf).__name__,
+        "type": kind.__name__ if known else f"{kind.__module__}.{kind.__name__}",
         "dtype": str(leaf.dtype).removeprefix("torch."),
         "shape": list(leaf.shape),
         "device": leaf.device.type,

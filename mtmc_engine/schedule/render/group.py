@@ -22,7 +22,7 @@ _TEMPLATES = {"pointwise": render_pointwise, "rows": render_rows, "rows_loop": r
 _KERNEL_WORDS = """
 row rows cols mask row_mask col_mask offsets n_rows n_cols n_elements outer inner reduced n_outer
 n_inner n_reduced inner_mask reduced_mask inner_blocks col_blocks row_block col_block grid M N K
-a b a_ptrs b_ptrs acc k ks tiles_m tiles_n tile_m tile_n group within group_rows start
+a b a_ptrs b_ptrs acc k ks tiles_m tiles_n tile_m tile_n group within group_rows start batch n_batch
 tanh log1p expm1
 """
 

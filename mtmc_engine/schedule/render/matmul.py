@@ -26,8 +26,8 @@ cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
 row_mask = rows < M
 col_mask = cols < N
 ks = tl.arange(0, BLOCK_K)
-a_ptrs = {a}_ptr + rows * {a}_row_stride + ks[None, :] * {a}_k_stride
-b_ptrs = {b}_ptr + ks[:, None] * {b_k}_k_stride + cols * {b}_col_stride
+a_ptrs = {a_base} + rows * {a}_row_stride + ks[None, :] * {a}_k_stride
+b_ptrs = {b_base} + ks[:, None] * {b_k}_k_stride + cols * {b_k}_col_stride
 acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
 for k in range(0, K, BLOCK_K):
     if EVEN_K:
@@ -51,11 +51,16 @@ def render_matmul(unit: Unit, params: Mapping[str, Param], precision: str) -> Gr
     assert value.product is not None
     product = value.product
     left, right = unit.tensors[product.left], unit.tensors[product.right]
+    right_name = right if left != right else f"{right}_right"
     single = unit.program.specs[product.left].dtype == "float32"
     prologue = _PROLOGUE.format(
         a=left,
         b=right,
-        b_k=right if left != right else f"{right}_right",
+        b_k=right_name,
+        a_base=f"{left}_ptr + batch * {left}_batch_stride" if product.batched else f"{left}_ptr",
+        b_base=f"{right}_ptr + batch * {right_name}_batch_stride"
+        if product.batched
+        else f"{right}_ptr",
         precision=f', input_precision="{params.get("dot", precision)}"' if single else "",
     )
     frame, launch = _frame(unit, params, product)
@@ -63,41 +68,77 @@ def render_matmul(unit: Unit, params: Mapping[str, Param], precision: str) -> Gr
     body.texts[value] = Text("acc")
     body.emit(unit.inside)
     unit.store_all(body)
-    return assemble(unit, frame, body, launch, prologue.splitlines())
+    lines = prologue.splitlines()
+    if product.batched:
+        lines.insert(0, "batch = tl.program_id(1).to(tl.int64)")
+    return assemble(unit, frame, body, launch, lines)
 
 
 def _frame(unit: Unit, params: Mapping[str, Param], product: Product) -> tuple[Frame, Launch]:
     space = unit.space
-    runs, texts = block_sizes(unit, {space.outer: "M", space.reduced: "N"})
-    left, right = unit.tensors[product.left], unit.tensors[product.right]
-    rank = len(unit.program.loads[product.left].dims)
-    last = product.left_k == rank - 1
-    texts["K"] = f"{left}.shape[{-1 if last else product.left_k}]"
+    blocks = {space.batch: "n_batch"} if product.batched else {}
+    runs, texts = block_sizes(unit, {**blocks, space.outer: "M", space.reduced: "N"})
+    walks = [
+        Walk(space.outer, Text("rows"), "M", "row_mask"),
+        Walk(space.reduced, Text("cols"), "N", "col_mask"),
+    ]
+    if product.batched:
+        walks.insert(0, Walk(space.batch, Text("batch"), "n_batch"))
     frame = Frame(
-        [
-            Walk(space.outer, Text("rows"), "M", "row_mask"),
-            Walk(space.reduced, Text("cols"), "N", "col_mask"),
-        ],
+        walks,
         [("mask", "mask = row_mask & col_mask")],
         {("row_mask", "col_mask"): "mask"},
         run_sizes=runs,
     )
+    left = unit.tensors[product.left]
+    rank = len(unit.program.loads[product.left].dims)
+    texts["K"] = f"{left}.shape[{-1 if product.left_k == rank - 1 else product.left_k}]"
     names = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")
     values = ", ".join(str(params[name.lower()]) for name in names)
-    b_k = right if left != right else f"{right}_right"
-    strides = {
-        f"{left}_row_stride": f"{left}.stride({product.left_rows if rank == 2 else 0})",
-        f"{left}_k_stride": f"{left}.stride({product.left_k if rank == 2 else 1})",
-        f"{b_k}_k_stride": f"{right}.stride({product.right_k})",
-        f"{right}_col_stride": f"{right}.stride({product.right_columns})",
-    }
-    joined = (f"{left} = {left}.reshape(-1, K)",) if rank > 2 else ()
+    tiles = "triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N)"
+    grid = f"grid = ({tiles}, n_batch)" if product.batched else f"grid = ({tiles},)"
     return frame, Launch(
         "grid",
         {"EVEN_K": "K % BLOCK_K == 0", **{name: name for name in names}},
         {"num_warps": params["warps"], "num_stages": params["stages"]},
         texts,
-        (*joined, "grid = (triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)"),
-        strides,
+        (*_joined(unit, product), grid),
+        _strides(unit, product),
         (f"{', '.join(names)} = {values}",),
     )
+
+
+def _joined_dims(unit: Unit, name: str, product: Product) -> int:
+    """How many dimensions of an operand disappear when leading ones are joined."""
+    return len(unit.program.loads[name].dims) - (3 if product.batched else 2)
+
+
+def _joined(unit: Unit, product: Product) -> list[str]:
+    """Statements that join leading dimensions of the operands."""
+    lines = []
+    for name in dict.fromkeys((product.left, product.right)):
+        more = _joined_dims(unit, name, product)
+        tensor = unit.tensors[name]
+        if more and product.batched:
+            lines.append(f"{tensor} = {tensor}.flatten(0, {more})")
+        elif more:
+            lines.append(f"{tensor} = {tensor}.reshape(-1, {tensor}.shape[-1])")
+    return lines
+
+
+def _strides(unit: Unit, product: Product) -> dict[str, str]:
+    """Kernel arguments for the strides of both operands."""
+    left, right = unit.tensors[product.left], unit.tensors[product.right]
+    other = right if left != right else f"{right}_right"
+    more = _joined_dims(unit, product.left, product)
+    others = _joined_dims(unit, product.right, product)
+    found = {}
+    if product.batched:
+        found[f"{left}_batch_stride"] = f"{left}.stride(0)"
+    found[f"{left}_row_stride"] = f"{left}.stride({product.left_rows - more})"
+    found[f"{left}_k_stride"] = f"{left}.stride({product.left_k - more})"
+    if product.batched:
+        found[f"{other}_batch_stride"] = f"{right}.stride(0)"
+    found[f"{other}_k_stride"] = f"{right}.stride({product.right_k - others})"
+    found[f"{other}_col_stride"] = f"{right}.stride({product.right_columns - others})"
+    return found

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mtmc_engine.core.graph import Arg, Graph, Node
+import msgspec
+
+from mtmc_engine.core.graph import Arg, Graph, Node, node_refs
 from mtmc_engine.core.program import ByHand, Group, Library, Schedule, Templated
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.flow import inputs_of, outputs_of
@@ -106,16 +109,22 @@ def _docstring(task: Task, schedule: Schedule, texts: dict[int, GroupText]) -> s
 
 
 def _imports(task: Task, texts: dict[int, GroupText], writer: _Entry) -> str:
-    lines = ["import torch"]
+    lines = {"import torch"}
     if texts:
-        lines += ["import triton", "import triton.language as tl"]
-    extra = {line for text in texts.values() for line in text.imports} - set(lines)
-    lines += sorted(extra)
+        lines |= {"import triton", "import triton.language as tl"}
+    lines |= {line for text in texts.values() for line in text.imports}
+    standard = {line for line in lines if line.split()[1].split(".")[0] in sys.stdlib_module_names}
+    own = []
     if task.form == "module":
-        lines += ["", f"from {task.module} import {task.entry}"]
+        own = [f"from {task.module} import {task.entry}"]
     elif writer.calls_reference:
-        lines += ["", f"from {task.module} import {task.entry} as reference_{task.entry}"]
-    return "\n".join(lines)
+        own = [f"from {task.module} import {task.entry} as reference_{task.entry}"]
+    blocks = [sorted(standard), sorted(lines - standard), own]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+# Stands for the device of the call's tensors among the arguments of a node.
+_DEVICE = "device of the inputs"
 
 
 @dataclass
@@ -177,7 +186,7 @@ class _Entry:
 
     def _statements(self) -> list[str]:
         self._name_values()
-        lines: list[str] = []
+        lines = self._constants()
         for at, group in enumerate(self.schedule.groups):
             if at in self.texts:
                 before = set(self.texts[at].before)
@@ -189,6 +198,24 @@ class _Entry:
             lines.append(f"self.{path}.copy_({self.names[name]})")
         lines.append(f"return {self._result(self.task.graph.outputs)}")
         return _joined_return(lines)
+
+    def _constants(self) -> list[str]:
+        """Small tensors that the reference makes itself."""
+        return [
+            f"{self.names[value.name]} = torch.tensor({list(value.values or ())!r}, "
+            f"dtype=torch.{value.spec.dtype}, device={self._device()})"
+            f".reshape({list(value.spec.shape)!r})"
+            for value in self.task.graph.inputs
+            if value.kind == "constant"
+        ]
+
+    def _device(self) -> str:
+        """Where the call's tensors are."""
+        for kind in ("input", "parameter", "buffer"):
+            for value in self.task.graph.inputs:
+                if value.kind == kind:
+                    return f"{self.names[value.name]}.device"
+        return '"cpu"'
 
     def _name_values(self) -> None:
         graph = self.task.graph
@@ -234,6 +261,9 @@ class _Entry:
             arguments = [self._text(arg) for arg in node.args]
             arguments += [f"{name}={self._text(arg)}" for name, arg in node.kwargs.items()]
             return f"self.{node.module}({', '.join(arguments)})"
+        if "device" in node.kwargs and not node_refs(node):
+            kwargs = {**node.kwargs, "device": f"%{_DEVICE}"}
+            node = msgspec.structs.replace(node, kwargs=kwargs)
         return library_call(node, self._text)
 
     def _text(self, arg: Arg) -> str:
@@ -245,6 +275,8 @@ class _Entry:
         return _literal(arg)
 
     def _value(self, name: str) -> str:
+        if name == _DEVICE:
+            return self._device()
         if name in self.names:
             return self.names[name]
         for value in self.task.graph.inputs:

@@ -43,7 +43,7 @@ POINTWISE: Params = {"block": 1024, "warps": 4}
 def _product(program: Trace, space: Space, device: DeviceCard) -> Templated:
     rows, columns = space.outer.size, space.reduced.size
     for tile in tiles_of(program):
-        if ceil(rows / tile[0]) * ceil(columns / tile[1]) >= device.sms:
+        if space.batch.size * ceil(rows / tile[0]) * ceil(columns / tile[1]) >= device.sms:
             break
     return Templated("matmul", {**tile_params(tile), "group_m": 8})
 

@@ -45,6 +45,7 @@ class Space:
 
     For a pointwise group `reduced` holds the columns and `folded` is False.
     finished: reductions of per-row results that the launcher does on the small vectors.
+    batch:    what counts the products of a batched matrix product.
     """
 
     outer: Block
@@ -52,6 +53,7 @@ class Space:
     inner: Block
     folded: bool
     finished: tuple[Value, ...] = ()
+    batch: Block = Block()
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -103,9 +105,22 @@ def product_space(program: Trace) -> Space:
         full = set(storage_axes(output.tensor)) == set(order)
         require(full, "a result that is narrower than the product")
     columns = frozenset(resolved(program.products[0].axes[-1:]))
-    runs = _runs(order, columns, _layouts(program, ()))
+    layouts = _layouts(program, ())
+    product = program.products[0].product
+    batched = product is not None and product.batched
+    rows = frozenset(resolved(program.products[0].axes[-2:-1]))
+    if batched:
+        layouts.append(tuple(axis for axis in order if axis in rows))
+    runs = _runs(order, columns, layouts)
     at = next(i for i, run in enumerate(runs) if run.axes[0] in columns)
-    return Space(Block(tuple(runs[:at])), Block(tuple(runs[at:])), Block(), False)
+    first = next(i for i, run in enumerate(runs) if run.axes[0] in rows) if batched else 0
+    return Space(
+        Block(tuple(runs[first:at])),
+        Block(tuple(runs[at:])),
+        Block(),
+        False,
+        batch=Block(tuple(runs[:first])),
+    )
 
 
 def depends_on(program: Trace, roots: Sequence[Value]) -> set[Value]:

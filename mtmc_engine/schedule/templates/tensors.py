@@ -59,7 +59,8 @@ class Product:
     """Operands of a matrix product: graph values, and their dimensions by role.
 
     left, right: [rows, k] and [k, columns], where `rows` and `k` are positions of dimensions in
-    storage; more dimensions of the left one are joined with its rows.
+                 storage. More dimensions of the left one are joined with its rows, or, where
+                 `batched`, the leading dimensions of both count products.
     """
 
     left: str
@@ -68,6 +69,7 @@ class Product:
     left_k: int
     right_k: int
     right_columns: int
+    batched: bool = False
 
 
 @dataclass(frozen=True)

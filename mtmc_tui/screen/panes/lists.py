@@ -9,6 +9,8 @@ from textual.content import Content
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from mtmc_tui.screen.panes.resized import PaneResized
+
 Row = tuple[str, Content]
 
 
@@ -57,6 +59,10 @@ class ChoicePane(OptionList):
                 if rows:
                     self.highlighted = keys.index(kept) if kept in keys else min(at, len(rows) - 1)
         self._rows = rows
+
+    def on_resize(self) -> None:
+        """Ask for lines that are made for the new width."""
+        self.post_message(PaneResized())
 
     def move(self, where: str) -> None:
         """Move the highlight: "up", "down", "home" or "end"."""

@@ -11,6 +11,8 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.visual import Visual
 
+from mtmc_tui.screen.panes.resized import PaneResized
+
 
 class LinesPane(ScrollView, can_focus=True):
     """Styled lines, drawn one by one as they come into sight; long ones are wrapped."""
@@ -69,8 +71,9 @@ class LinesPane(ScrollView, can_focus=True):
         self._strips.clear()
 
     def on_resize(self) -> None:
-        """Wrap to the new width."""
+        """Wrap to the new width, and ask for lines that are made for it."""
         self._lay_out()
+        self.post_message(PaneResized())
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""

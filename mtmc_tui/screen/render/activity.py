@@ -88,6 +88,8 @@ def _phase(snapshot: Snapshot, signs: Glyphs, now: float) -> list[Part]:
     if phase.budget_s is not None:
         left = duration_text(phase.budget_s - elapsed)
         parts.append((f"  {left} left of the budget", "$quiet"))
+    if snapshot.notices:
+        parts.append((f"  {snapshot.notices[-1].text}", "$quiet"))
     return parts
 
 

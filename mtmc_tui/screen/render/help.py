@@ -64,6 +64,8 @@ def log_text(snapshot: Snapshot, view: View, engine_log: str) -> Content:
     lines += [Content(f"  {notice.level}: {notice.text}") for notice in snapshot.notices]
     if snapshot.task is not None:
         lines += [Content(f"  task: {note}") for note in snapshot.task.notes]
+    if snapshot.failure is not None:
+        lines.append(Content(f"  failed: {snapshot.failure.text}"))
     lines.append(Content(""))
     node = shown_node(snapshot, view)
     if node is not None and node.gates:
