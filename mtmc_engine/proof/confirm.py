@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.measurement import Measurement
+from mtmc_engine.core.verdict import PROVEN
 from mtmc_engine.proof.gates.timing import measured
 from mtmc_engine.proof.subject import Subject
 from mtmc_engine.proof.timing.gpu_timer import GpuTimer
@@ -19,7 +20,11 @@ async def confirm(subject: Subject, workshop: Workshop) -> Measurement:
     Raises UsageError where it cannot be timed, such as without a GPU.
     """
     timer = GpuTimer(workshop, subject.bounds)
-    found = await measured(subject, timer, lambda *_: None, seed=subject.seed + 1, longer=_LONGER)
+    found = await measured(
+        subject, timer, lambda *_: None, seed=subject.seed + 1, longer=_LONGER, fresh=True
+    )
     if isinstance(found, str):
         raise UsageError(f"The winner could not be measured once more: {found}")
+    if found.verdict not in PROVEN:
+        raise UsageError(f"The winner does not stand when measured once more: {found.sentence}")
     return found.measurement

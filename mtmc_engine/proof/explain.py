@@ -33,10 +33,16 @@ _BY_WORDS = (
 
 def ending(result: JobResult, doing: str) -> tuple[Class, str]:
     """Verdict for a candidate's child that ended without an answer, while `doing`."""
-    if result.ending is Ending.TIMEOUT:
-        return Class.TIMEOUT, f"it did not finish within {result.seconds:.0f} s while {doing}"
-    if result.ending is Ending.MEMORY:
-        return Class.OOM, f"it used more memory than it may while {doing}"
+    passed = {
+        Ending.TIMEOUT: (Class.TIMEOUT, f"it did not finish within {result.seconds:.0f} s"),
+        Ending.MEMORY: (Class.OOM, "it used more memory than it may"),
+        Ending.PROCESSES: (Class.RUNTIME, "it started more processes than it may"),
+        Ending.DISK: (Class.RUNTIME, "it filled more of the disk than it may"),
+        Ending.EXITED: (Class.RUNTIME, "it ended its own process"),
+    }
+    if result.ending in passed:
+        verdict, what = passed[result.ending]
+        return verdict, f"{what} while {doing}"
     if result.ending is Ending.SIGNAL:
         name = signal.Signals(result.signal).name if result.signal < 32 else str(result.signal)
         if result.signal in _MEMORY_SIGNALS:
@@ -45,8 +51,6 @@ def ending(result: JobResult, doing: str) -> tuple[Class, str]:
                 f"it crashed with {name} while {doing}: most likely an access outside its memory",
             )
         return Class.RUNTIME, f"its process was ended by {name} while {doing}"
-    if result.ending is Ending.EXITED:
-        return Class.RUNTIME, f"it ended its own process while {doing}"
     return Class.RUNTIME, f"{result.error} while {doing}"
 
 

@@ -10,7 +10,7 @@ from mtmc_engine.core.verdict import Class, Gate, GateResult, Verdict
 from mtmc_engine.proof.gates.compiling import compile_candidate
 from mtmc_engine.proof.gates.integrity import check_integrity, find_mutated
 from mtmc_engine.proof.gates.parse import SyntaxProblem, outline
-from mtmc_engine.proof.gates.proof import Outcome, Proof
+from mtmc_engine.proof.gates.proof import Outcome, Proof, sayable
 from mtmc_engine.proof.gates.timing import time_it
 from mtmc_engine.proof.gates.values import launch_and_compare
 from mtmc_engine.proof.progress import GateProgress, OnGate
@@ -45,7 +45,7 @@ class _Run:
         self.on_gate = on_gate
         self.gate = Gate.PARSE
         self.began = time.monotonic()
-        path = subject.own_folder / f"candidate_{subject.digest}.py"
+        path = subject.path_of(subject.source)
         code = CandidateCode(str(path), path.stem, subject.beside)
         self.proof = Proof(subject, workshop, on_gate, code)
 
@@ -141,7 +141,7 @@ class _Run:
             passed,
             seconds,
             outcome.sentence,
-            outcome.evidence,
+            sayable(outcome.evidence),
             outcome.log[-_MOST_LOG:],
         )
         self.proof.results.append(result)

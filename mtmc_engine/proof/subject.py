@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from mtmc_engine.core.program import Schedule
 from mtmc_engine.core.task import Task
 from mtmc_engine.proof.wire import Build
+from mtmc_engine.system.config import StageLimits
+from mtmc_engine.system.jobs import Confinement, Limits
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Wall-clock seconds by stage, and MiB that a child may have resident.
+    """Wall-clock seconds by stage, and what a child may use, as in system.jobs.Limits.
 
     compile_s: import and ahead-of-time compilation. reference_s: the reference over all cases.
     values_s: the candidate over all cases. timing_s: all timing of one candidate.
@@ -26,7 +28,20 @@ class Bounds:
     values_s: float = 120
     timing_s: float = 300
     sampling_s: float = 0.6
-    memory_mb: int = 8192
+    memory_mb: int = Limits.memory_mb
+    output_kb: int = Limits.output_kb
+    processes: int = Limits.processes
+    disk_mb: int = Limits.disk_mb
+
+    @staticmethod
+    def of(limits: StageLimits) -> Bounds:
+        """The bounds that the settings ask for."""
+        names = (field.name for field in fields(Bounds))
+        return Bounds(**{n: getattr(limits, n) for n in names if hasattr(limits, n)})
+
+    def limits(self, wall_s: float) -> Limits:
+        """The limits of a child that may take `wall_s` seconds."""
+        return Limits(wall_s, self.memory_mb, self.output_kb, self.processes, self.disk_mb)
 
 
 @dataclass(frozen=True)
@@ -38,7 +53,7 @@ class Subject:
     schedule: what `source` was rendered from, for estimates; None for foreign code.
     folder: scratch space; truths are kept there for further candidates of the same task.
     beside: folder that helper modules of the candidate are imported from, "" for none.
-    timed: whether to time it where a GPU is present.
+    timed: whether to time it where a GPU is present. against_compiled: also against torch.compile.
     """
 
     task: Task
@@ -51,6 +66,7 @@ class Subject:
     seed: int = 0
     beside: str = ""
     timed: bool = True
+    against_compiled: bool = True
     bounds: Bounds = Bounds()
 
     @property
@@ -66,7 +82,21 @@ class Subject:
     @property
     def own_folder(self) -> Path:
         """The candidate's private folder."""
-        return Path(self.folder) / f"candidate-{self.digest}"
+        return self.path_of(self.source).parent
+
+    def path_of(self, source: str) -> Path:
+        """Where a source of this session lies, this candidate's own or another's."""
+        digest = hashlib.sha256(source.encode()).hexdigest()[:12]
+        return Path(self.folder) / f"candidate-{digest}" / f"candidate_{digest}.py"
+
+    def cache_of(self, source: str) -> Path:
+        """Compiled kernels of a source, for its own processes only."""
+        return self.path_of(source).parent / "cache"
+
+    @property
+    def compiler_cache(self) -> Path:
+        """What torch.compile makes of the reference."""
+        return Path(self.folder) / "torch-compile"
 
     @property
     def token(self) -> str:
@@ -76,7 +106,14 @@ class Subject:
     @property
     def compile_cache(self) -> Path:
         """Compiled kernels of this candidate, for its own processes only."""
-        return self.own_folder / "cache"
+        return self.cache_of(self.source)
+
+    def confined(self, *writable: Path, hidden: Iterable[Path] = ()) -> Confinement:
+        """How its processes are shut in. writable: folders beside its compile cache, made here."""
+        folders = (self.compile_cache, *writable)
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        return Confinement(tuple(map(str, folders)), tuple(map(str, hidden)))
 
     def build(self, device: str, randomise: bool = True) -> Build:
         """How the operator itself is built, at declared sizes."""

@@ -21,7 +21,7 @@ from mtmc_engine.core.events import (
 from mtmc_engine.core.measurement import Measurement
 from mtmc_engine.core.verdict import Class, Gate, Verdict
 from mtmc_engine.proof.progress import GateProgress
-from mtmc_engine.proof.prove import Subject, prove
+from mtmc_engine.proof.prove import Bounds, Subject, prove
 from mtmc_engine.session.decisions import Answer, conclude, decide, dropped_state
 from mtmc_engine.session.inbox import Interrupted
 from mtmc_engine.session.requests import Stopped
@@ -194,6 +194,7 @@ def subject_of(run: Run, node: str) -> Subject:
         schedule=candidate.program.schedule,
         baseline_schedules=schedules,
         seed=run.options.seed,
+        bounds=Bounds.of(run.config.limits),
     )
 
 

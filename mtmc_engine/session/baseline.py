@@ -12,13 +12,14 @@ from mtmc_engine.core.task import Task
 from mtmc_engine.core.verdict import Class
 from mtmc_engine.plan.tree import ROOT, PlanTree
 from mtmc_engine.proof.progress import GateProgress
-from mtmc_engine.proof.prove import Subject, prove
+from mtmc_engine.proof.prove import Bounds, Subject, prove
 from mtmc_engine.schedule.cost import cost_of, estimate_us, floor_us
 from mtmc_engine.schedule.regions import root
 from mtmc_engine.schedule.render import render
 from mtmc_engine.session.inbox import Inbox
 from mtmc_engine.session.outlet import Outlet
 from mtmc_engine.session.run import Run, node_event
+from mtmc_engine.system.config import StageLimits
 from mtmc_engine.system.jobs import Workshop
 
 
@@ -29,7 +30,14 @@ def original_program(task: Task) -> Program:
 
 
 async def baseline(
-    task: Task, outlet: Outlet, inbox: Inbox, workshop: Workshop, *, scratch: Path, seed: int
+    task: Task,
+    outlet: Outlet,
+    inbox: Inbox,
+    workshop: Workshop,
+    *,
+    scratch: Path,
+    seed: int,
+    limits: StageLimits,
 ) -> PlanTree:
     """A tree whose root is the original: measured on a GPU, else estimated.
 
@@ -46,6 +54,7 @@ async def baseline(
         folder=str(scratch),
         schedule=program.schedule,
         seed=seed,
+        bounds=Bounds.of(limits),
     )
 
     def tell(progress: GateProgress) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from mtmc_engine.core.task import Task
 from mtmc_engine.core.verdict import Class, GateResult, Verdict
 from mtmc_engine.proof.check import accept, evidence_of
 from mtmc_engine.proof.progress import GateProgress
-from mtmc_engine.proof.prove import Subject, prove
+from mtmc_engine.proof.prove import Bounds, Subject, prove
 from mtmc_engine.session.catalogue import (
     SessionEntry,
     find_session,
@@ -31,7 +32,7 @@ from mtmc_engine.session.seams import Exporter
 from mtmc_engine.session.stale import content_digest
 from mtmc_engine.session.summary import summarise
 from mtmc_engine.system import doctor as machine
-from mtmc_engine.system.config import load_config
+from mtmc_engine.system.config import Config, load_config
 from mtmc_engine.system.jobs import Workshop
 from mtmc_engine.system.model_file import ModelFacts, bundled, check_gguf
 from mtmc_engine.system.paths import data_folder
@@ -85,9 +86,8 @@ class ModelEntry(Struct, frozen=True):
 
 async def check(file: str, candidate: str, options: CheckOptions) -> CheckReport:
     """Judge a kernel from anywhere against the reference in `file`."""
-    workshop = Workshop()
     try:
-        return await _judged(file, candidate, options, workshop)
+        return await _judged(file, candidate, options, load_config())
     except ReferenceFailed as error:
         return CheckReport(
             file,
@@ -101,8 +101,6 @@ async def check(file: str, candidate: str, options: CheckOptions) -> CheckReport
         )
     except MtmcError as error:
         return CheckReport(file, candidate, accepted=False, exit_code=2, error=str(error))
-    finally:
-        await workshop.close()
 
 
 async def doctor() -> DoctorReport:
@@ -164,16 +162,17 @@ def _model(spec: str, path: Path) -> ModelEntry:
         return ModelEntry(spec, str(path), problem=str(error))
 
 
-async def _judged(
-    file: str, candidate: str, options: CheckOptions, workshop: Workshop
-) -> CheckReport:
+async def _judged(file: str, candidate: str, options: CheckOptions, config: Config) -> CheckReport:
     read_source(file)
     path = Path(candidate).expanduser().absolute()
     source = _candidate_text(path, candidate)
-    device = await target_card(options.target or load_config().target)
+    device = await target_card(options.target or config.target)
     _talk(f"opening {file}")
-    task = await open_task(file, device, options.seed, workshop)
-    with tempfile.TemporaryDirectory(prefix="mtmc-check-") as scratch:
+    async with AsyncExitStack() as stack:
+        workshop = Workshop(config.confine)
+        stack.push_async_callback(workshop.close)
+        task = await open_task(file, device, options.seed, workshop, config.limits)
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="mtmc-check-"))
         subject = Subject(
             task=task,
             source=source,
@@ -181,6 +180,7 @@ async def _judged(
             folder=scratch,
             seed=options.seed,
             beside=str(path.parent),
+            bounds=Bounds.of(config.limits),
         )
         verdict = await prove(subject, workshop, _tell)
     return _report(file, candidate, task, verdict, options)

@@ -98,7 +98,7 @@ async def _prepare(
     if options.export is not None:
         exporter.check(export_folder(options.export, options.file))
     scratch = stack.enter_context(scratch_folder())
-    workshop = Workshop()
+    workshop = Workshop(config.confine)
     stack.push_async_callback(workshop.close)
     starting = asyncio.create_task(workshop.start())
     stack.push_async_callback(_end, starting)
@@ -119,11 +119,17 @@ async def _fresh(bench: Bench) -> Run:
         _say_started(bench, journal, 0)
         bench.outlet.phase("capture", file.name)
         seed, workshop = bench.options.seed, bench.workshop
-        work = open_task(str(file), bench.device, seed, workshop)
+        work = open_task(str(file), bench.device, seed, workshop, bench.config.limits)
         task = await bench.inbox.unless_interrupted(work)
         bench.outlet.emit(task_event(task))
         tree = await baseline(
-            task, bench.outlet, bench.inbox, workshop, scratch=bench.scratch, seed=seed
+            task,
+            bench.outlet,
+            bench.inbox,
+            workshop,
+            scratch=bench.scratch,
+            seed=seed,
+            limits=bench.config.limits,
         )
     except (MtmcError, Interrupted):
         bench.outlet.journal = None

@@ -13,10 +13,9 @@ from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.events import TaskOpened
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.regions import regions_in, root
+from mtmc_engine.system.config import StageLimits
 from mtmc_engine.system.devices import card
-from mtmc_engine.system.jobs import Limits, Workshop
-
-CAPTURE_LIMITS = Limits(wall_s=180)
+from mtmc_engine.system.jobs import Workshop
 
 
 async def target_card(target: str) -> DeviceCard:
@@ -24,7 +23,9 @@ async def target_card(target: str) -> DeviceCard:
     return await asyncio.to_thread(card, target)
 
 
-async def open_task(file: str, device: DeviceCard, seed: int, workshop: Workshop) -> Task:
+async def open_task(
+    file: str, device: DeviceCard, seed: int, workshop: Workshop, limits: StageLimits
+) -> Task:
     """The task of the user's file. Raises UsageError or ReferenceFailed."""
     arguments: dict[str, Any] = {
         "file": str(Path(file).absolute()),
@@ -33,7 +34,8 @@ async def open_task(file: str, device: DeviceCard, seed: int, workshop: Workshop
         "target_card": msgspec.to_builtins(device),
     }
     function = "mtmc_engine.capture.worker:open_task"
-    return task_of(await workshop.device.run(function, arguments, CAPTURE_LIMITS))
+    bounds = limits.of(limits.capture_s)
+    return task_of(await workshop.device.run(function, arguments, bounds))
 
 
 def task_event(task: Task) -> TaskOpened:

@@ -24,7 +24,7 @@ async def replay(run: Run) -> None:
     plan = [node.action for node in run.tree.path(run.current) if node.action is not None]
     run.outlet.phase("capture", Path(run.task.file).name)
     file, device = run.task.file, run.task.device
-    work = open_task(file, device, run.options.seed, run.workshop)
+    work = open_task(file, device, run.options.seed, run.workshop, run.config.limits)
     try:
         task = await run.inbox.unless_interrupted(work)
     except MtmcError as error:
@@ -32,7 +32,13 @@ async def replay(run: Run) -> None:
         return
     run.outlet.emit(task_event(task))
     tree = await baseline(
-        task, run.outlet, run.inbox, run.workshop, scratch=run.scratch, seed=run.options.seed
+        task,
+        run.outlet,
+        run.inbox,
+        run.workshop,
+        scratch=run.scratch,
+        seed=run.options.seed,
+        limits=run.config.limits,
     )
     adopt(run, task, tree)
     for action in plan:

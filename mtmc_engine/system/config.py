@@ -21,37 +21,49 @@ from mtmc_engine.system.suggest import nearest
 FILE_NAME = "mtmc.toml"
 
 _Positive = Annotated[int, Meta(ge=1)]
+_Seconds = Annotated[float, Meta(gt=0)]
 
 
-class JobLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Table [limits]: bounds of one child process; seconds, MiB resident, KiB of output kept."""
+class StageLimits(Struct, frozen=True, forbid_unknown_fields=True):
+    """Table [limits]: bounds of the child processes, by stage in seconds, then of each.
 
-    wall_s: Annotated[float, Meta(gt=0)] = Limits.wall_s
+    capture_s: opening the user's file. compile_s: import and compilation of a candidate.
+    reference_s: the reference over all cases. values_s: the candidate over all cases.
+    timing_s: all timing of one candidate. The others are as in Limits.
+    """
+
+    capture_s: _Seconds = 180.0
+    compile_s: _Seconds = 180.0
+    reference_s: _Seconds = 120.0
+    values_s: _Seconds = 120.0
+    timing_s: _Seconds = 300.0
     memory_mb: _Positive = Limits.memory_mb
     output_kb: _Positive = Limits.output_kb
+    processes: Annotated[int, Meta(ge=8)] = Limits.processes
+    disk_mb: _Positive = Limits.disk_mb
 
-    def limits(self) -> Limits:
-        return Limits(self.wall_s, self.memory_mb, self.output_kb)
+    def of(self, wall_s: float) -> Limits:
+        """The limits of a child that may take `wall_s` seconds."""
+        return Limits(wall_s, self.memory_mb, self.output_kb, self.processes, self.disk_mb)
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, with their defaults.
 
-    planner, coder, target: as the options of the same names. theme: name of a theme.
+    planner, coder, target: as the options of the same names.
     steps: most steps of a plan. mix: weight of the language model against the roofline planner,
     0 to 1. normalise: by what a phrase's log probability is divided.
-    keymap: table [keymap], binding id -> keys, such as approve = "a,enter".
+    confine: whether code under judgement is shut in as far as this machine can.
     """
 
     planner: str = "auto"
     coder: str = "builtin"
     target: str = "auto"
-    theme: str = ""
     steps: _Positive = 8
     mix: Annotated[float, Meta(ge=0, le=1)] = 0.2
     normalise: Literal["word", "token", "none"] = "word"
-    limits: JobLimits = JobLimits()
-    keymap: dict[str, str] = {}
+    confine: bool = True
+    limits: StageLimits = StageLimits()
 
 
 def config_file() -> Path | None:
@@ -78,7 +90,7 @@ def load_config(path: Path | None = None) -> Config:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not valid TOML: {error}.") from error
     _refuse_unknown(path, table, Config, "")
-    _refuse_unknown(path, table.get("limits"), JobLimits, "limits.")
+    _refuse_unknown(path, table.get("limits"), StageLimits, "limits.")
     try:
         return msgspec.convert(table, Config)
     except msgspec.ValidationError as error:

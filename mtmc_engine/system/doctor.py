@@ -238,7 +238,9 @@ async def _isolation(parent: WarmParent) -> list[Check]:
         _check(
             "isolation: network",
             ("network" in where.protections),
-            "candidates have no network" if ("network" in where.protections) else "candidates share the network",
+            "candidates have no network"
+            if ("network" in where.protections)
+            else "candidates share the network",
             "Allow user namespaces, or run as root in a container, to cut candidates off.",
         ),
         _check(

@@ -49,11 +49,12 @@ class WarmParent:
     """A process with torch and Triton imported, which forks a disposable child for each job.
 
     kind: "interpret" (TRITON_INTERPRET=1: kernels run on CPU tensors) or "device" (they compile).
+    confine: whether jobs that ask for a confinement get it; else they only have no network.
     facts: versions of torch, its CUDA and triton, once started.
     """
 
-    def __init__(self, kind: Kind) -> None:
-        self.kind = kind
+    def __init__(self, kind: Kind, confine: bool = True) -> None:
+        self.kind, self.confine = kind, confine
         self.facts: dict[str, Any] = {}
         self._process: asyncio.subprocess.Process | None = None
         self._control: socket.socket | None = None
@@ -135,7 +136,7 @@ class WarmParent:
             processes=limits.processes,
             disk_mb=limits.disk_mb,
             cache=str(cache or ""),
-            confinement=_with_cache(confinement, cache),
+            confinement=_with_cache(confinement, cache) if self.confine else None,
         )
         try:
             report, answer = await self._attempt(request, progress)
@@ -233,11 +234,14 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 class Workshop:
-    """The warm parents of a session. Each starts with its first job, or all with `start`."""
+    """The warm parents of a session. Each starts with its first job, or all with `start`.
 
-    def __init__(self) -> None:
-        self.interpret = WarmParent("interpret")
-        self.device = WarmParent("device")
+    confine: as of WarmParent.
+    """
+
+    def __init__(self, confine: bool = True) -> None:
+        self.interpret = WarmParent("interpret", confine)
+        self.device = WarmParent("device", confine)
 
     async def start(self) -> None:
         """Start both at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import platformdirs
@@ -11,9 +12,15 @@ from mtmc_engine.core.errors import UsageError
 _APP = "mtmc-tui"
 
 
+def _at_home(name: str) -> Path | None:
+    """A folder in $MTMC_HOME, which holds everything where it is set."""
+    home = os.environ.get("MTMC_HOME")
+    return Path(home).absolute() / name if home else None
+
+
 def data_folder() -> Path:
-    """Folder of the user's data."""
-    return platformdirs.user_data_path(_APP)
+    """Folder of the user's data: $MTMC_HOME, or the system's place for it."""
+    return _at_home("") or platformdirs.user_data_path(_APP)
 
 
 def journals_folder() -> Path:
@@ -23,12 +30,15 @@ def journals_folder() -> Path:
 
 def cache_folder() -> Path:
     """Folder of what can be made again, such as kernels compiled for capture and estimates."""
-    return platformdirs.user_cache_path(_APP)
+    return _at_home("cache") or platformdirs.user_cache_path(_APP)
 
 
 def config_folder() -> Path:
-    """Folder of the user's configuration and themes."""
-    return platformdirs.user_config_path(_APP)
+    """Folder of configuration and themes: $MTMC_CONFIG, $MTMC_HOME/config, the system's place."""
+    chosen = os.environ.get("MTMC_CONFIG")
+    if chosen:
+        return Path(chosen)
+    return _at_home("config") or platformdirs.user_config_path(_APP)
 
 
 def made(folder: Path) -> Path:

@@ -96,6 +96,8 @@ class MainScreen(EngineActions):
 
     def on_mount(self) -> None:
         """Arrange for the size at hand and tick once a second for what shows elapsed time."""
+        for line in (self.tabs, self.footer):
+            line.auto_links = False  # clicks work all the same, and the keys keep their colour
         self.set_class(self.view.glyphs.bar == "#", "-ascii")
         self._arrange()
         self.plan.focus()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 from fault_programs import (
     KINDS,
+    TILE_ROWS,
     has_effect,
     random_fault,
     random_program,
@@ -78,7 +79,9 @@ class Bench:
         path.write_text(source)
         proof.code = CandidateCode(str(path), name)
         block = 1 << (program.columns - 1).bit_length()
-        launch = Launch("rows_kernel", "", (program.rows,), {"BLOCK": block})
+        launch = Launch(
+            "rows_kernel", "", (-(-program.rows // TILE_ROWS),), {"BLOCK": block, "ROWS": TILE_ROWS}
+        )
         proof.compiled = Compiled(None, launches=(launch,))
         async with self.turns:
             outcome = await launch_and_compare(proof, lambda _: None)

@@ -11,7 +11,7 @@ from mtmc_engine.proof import explain
 from mtmc_engine.proof.gates.proof import Outcome, Proof
 from mtmc_engine.proof.wire import Compiled, Launch, Target
 from mtmc_engine.proof.work_names import COMPILE
-from mtmc_engine.system.jobs import Confinement, Ending, JobResult
+from mtmc_engine.system.jobs import Ending, JobResult
 
 
 async def compile_candidate(proof: Proof, through: Any) -> Outcome:
@@ -37,7 +37,7 @@ async def compile_candidate(proof: Proof, through: Any) -> Outcome:
 
     limits = proof.limits(subject.bounds.compile_s)
     result = await proof.workshop.device.run(
-        COMPILE, arguments, limits, heard, subject.compile_cache, confinement=Confinement()
+        COMPILE, arguments, limits, heard, subject.compile_cache, confinement=subject.confined()
     )
     if result.ending is not Ending.DONE:
         return _died(result, stages)

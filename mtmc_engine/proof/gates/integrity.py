@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mtmc_engine.core.verdict import Class
 from mtmc_engine.proof.gates.proof import Outcome, Proof
+from mtmc_engine.proof.wire import Trace
+
+# Below this share of the device time its own kernels count as decoration.
+_LEAST_SHARE = 0.05
 
 
 def check_integrity(proof: Proof) -> Outcome:
@@ -79,8 +85,16 @@ def _drifted(proof: Proof) -> Outcome | None:
 def _own_kernels(proof: Proof) -> Outcome:
     """Whether its kernels ran; where they never did, a library call did the work."""
     ran = proof.ran.launched
-    evidence = {"launched": ran, "state_changes": list(proof.ran.state_changes)}
+    evidence: dict[str, Any] = {
+        "launched": ran,
+        "state_changes": list(proof.ran.state_changes),
+    }
     policy = proof.subject.task.policy.library
+    trace = proof.ran.trace
+    if trace is not None and not trace.why:
+        return _by_trace(proof, trace, evidence)
+    if trace is not None:
+        evidence["not_traced"] = trace.why
     if ran:
         return Outcome(None, "inputs untouched, own memory, own kernels ran", evidence)
     kernels = ", ".join(proof.outline.kernels)
@@ -88,6 +102,34 @@ def _own_kernels(proof: Proof) -> Outcome:
         sentence = f"its kernels ({kernels}) never ran: a library call did the work"
     else:
         sentence = "it has no kernel of its own: library calls do the work"
+    if policy != "allow":
+        return Outcome(Class.NOT_OWN_KERNEL, sentence, evidence)
+    proof.warn(f"NOT_OWN_KERNEL: {sentence}")
+    return Outcome(None, sentence, evidence)
+
+
+def _by_trace(proof: Proof, trace: Trace, evidence: dict[str, Any]) -> Outcome:
+    """By the device time of one call: how much of it the candidate's own kernels had."""
+    policy, share = proof.subject.task.policy.library, trace.share
+    evidence |= {
+        "own_share": share,
+        "own_kernels_us": trace.own,
+        "library_kernels_us": trace.other,
+    }
+    library = ", ".join(sorted(trace.other, key=lambda name: -trace.other[name])[:3])
+    if not trace.own:
+        kernels = ", ".join(proof.outline.kernels)
+        what = f"its kernels ({kernels}) never ran" if kernels else "it has no kernel of its own"
+        sentence = f"{what}: library calls do the work ({library or 'no kernel at all'})"
+    elif share < _LEAST_SHARE:
+        sentence = f"its kernels have {share:.1%} of the device time: {library} do the work"
+    elif isinstance(policy, float) and share < policy:
+        sentence = f"its kernels have {share:.0%} of the device time, less than {policy:.0%}"
+    elif policy == "forbid" and trace.other:
+        sentence = f"it calls the library: {library}"
+    else:
+        words = f"own kernels have {share:.0%} of the device time"
+        return Outcome(None, f"inputs untouched, own memory, {words}", evidence)
     if policy != "allow":
         return Outcome(Class.NOT_OWN_KERNEL, sentence, evidence)
     proof.warn(f"NOT_OWN_KERNEL: {sentence}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,17 @@ class Outcome:
     sentence: str
     evidence: dict[str, Any] = field(default_factory=dict)
     log: str = ""
+
+
+def sayable(value: Any) -> Any:
+    """Evidence as JSON can say it: NaN and infinities become words instead of nothing."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {name: sayable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [sayable(item) for item in value]
+    return value
 
 
 @dataclass
@@ -51,7 +63,7 @@ class Proof:
             self.warnings.append(sentence)
 
     def limits(self, wall_s: float) -> Limits:
-        return Limits(wall_s=wall_s, memory_mb=self.subject.bounds.memory_mb)
+        return self.subject.bounds.limits(wall_s)
 
     def tell(self, gate: Gate, done: int = 0, total: int = 0, detail: str = "") -> None:
         self.on_gate(GateProgress(gate, None, done, total, detail))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 
-from mtmc_engine.core.verdict import Class, Gate
+from mtmc_engine.core.verdict import PROVEN, Class, Gate
 from mtmc_engine.proof.gates.proof import Outcome, Proof
 from mtmc_engine.proof.subject import Subject
 from mtmc_engine.proof.timing.estimate import estimated
-from mtmc_engine.proof.timing.gpu_timer import GpuTimer, lock_file
+from mtmc_engine.proof.timing.gpu_timer import GpuTimer, folder_for, lock_file
 from mtmc_engine.proof.timing.measure import Found, judge_times
 from mtmc_engine.proof.timing.timer import (
     CANDIDATE,
@@ -42,18 +42,22 @@ async def time_it(proof: Proof) -> Outcome:
 
     found = await measured(subject, timer, tell, subject.seed, weights=proof.code.weights)
     if isinstance(found, str):
-        verdict = Class.TIMEOUT if found.startswith("TIMEOUT") else Class.RUNTIME
+        verdict = Class.TIMEOUT if _is_timeout(found) else Class.RUNTIME
         return Outcome(verdict, f"while being timed: {found}")
-    proof.measurement, proof.speed = found.measurement, found.verdict
     for name, why in found.evidence["missing"].items():
         proof.warn(f"{name} was not timed: {why}")
+    if found.verdict not in PROVEN:  # no number stands beside a failure
+        return Outcome(found.verdict, found.sentence, found.evidence)
+    proof.measurement, proof.speed = found.measurement, found.verdict
     if found.measurement.device.get("throttled"):
         proof.warn("the GPU lowered its clocks while timing")
     if found.measurement.device.get("other_processes"):
-        proof.warn("other processes used the GPU while timing")
-    if found.verdict is Class.SUSPICIOUS:
-        return Outcome(found.verdict, found.sentence, found.evidence)
+        proof.warn("other processes are on the GPU")
     return Outcome(None, found.sentence, found.evidence)
+
+
+def _is_timeout(why: str) -> bool:
+    return why.startswith(("TIMEOUT", "TooSlow"))
 
 
 async def measured(
@@ -64,12 +68,14 @@ async def measured(
     *,
     weights: str = "",
     longer: float = 1.0,
+    fresh: bool = False,
 ) -> Found | str:
     """The candidate against the step before, eager and torch.compile; why not, where it fails.
 
     weights: as in Compiled; "" lets the worker find out. longer: factor on sampling time.
+    fresh: whether all but torch.compile are timed in new processes.
     """
-    contest = _contest(subject, seed, weights, longer)
+    contest = _contest(subject, seed, weights, longer, fresh)
     timed = await timer.time(contest, tell)
     if timed.failed or not timed.sets:
         return timed.failed or "no samples came back"
@@ -78,25 +84,26 @@ async def measured(
     device = subject.task.device
     floor = floor_us(subject.task, device)
     in_cache = device.l2_bytes / (device.bandwidth_gbs * 1e3)
-    return judge_times(timed, contest.baseline, floor, max(0.0, floor - in_cache))
+    found = judge_times(timed, contest.baseline, floor, max(0.0, floor - in_cache))
+    if timed.tokens.get(CANDIDATE, subject.token) != subject.token:
+        sentence = "the code that was timed is not the code that was judged"
+        return replace(found, verdict=Class.SUSPICIOUS, sentence=sentence)
+    return found
 
 
-def _contest(subject: Subject, seed: int, weights: str, longer: float) -> Contest:
-    folder = subject.own_folder
+def _contest(subject: Subject, seed: int, weights: str, longer: float, fresh: bool) -> Contest:
     sources = {CANDIDATE: subject.source, **subject.baselines}
-    entrants = [
-        Entrant(name, "source", _written(folder, f"timed_{i}_{subject.digest}", source, subject))
-        for i, (name, source) in enumerate(sources.items())
-    ]
-    if entrants[0].code is not None and weights:
-        code = CandidateCode(
-            entrants[0].code.path, entrants[0].code.module, subject.beside, weights
-        )
-        entrants[0] = Entrant(CANDIDATE, "source", code)
+    entrants = []
+    for name, source in sources.items():
+        known = weights if name == CANDIDATE else ""
+        code = _written(subject, source, known)
+        entrants.append(Entrant(name, "source", code, str(subject.cache_of(source))))
     baseline = "previous" if "previous" in sources else EAGER
-    entrants += [Entrant(EAGER, "eager"), Entrant(COMPILED, "torch.compile")]
+    entrants.append(Entrant(EAGER, "eager"))
+    if subject.against_compiled:
+        entrants.append(Entrant(COMPILED, "torch.compile", cache=str(subject.compiler_cache)))
     copied = next(entrant for entrant in entrants if entrant.name == baseline)
-    entrants.append(Entrant(COPY, copied.kind, copied.code))
+    entrants.append(Entrant(COPY, copied.kind, copied.code, copied.cache))
     task = subject.task
     return Contest(
         build=subject.build(subject.device, randomise=weights != "seed"),
@@ -105,13 +112,16 @@ def _contest(subject: Subject, seed: int, weights: str, longer: float) -> Contes
         sets=tuple(one.tensors for one in task.inputs),
         l2_bytes=task.device.l2_bytes,
         lock=lock_file(),
-        seconds=4.0 * longer,
+        seconds=subject.bounds.sampling_s * longer,
         order_seed=seed,
+        folder=folder_for(subject.own_folder),
+        fresh=fresh,
     )
 
 
-def _written(folder: Path, module: str, source: str, subject: Subject) -> CandidateCode:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{module}.py"
+def _written(subject: Subject, source: str, weights: str) -> CandidateCode:
+    """The source where it lay when it was judged itself, so that its compiled kernels serve."""
+    path = subject.path_of(source)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source, encoding="utf-8")
-    return CandidateCode(str(path), module, subject.beside, "")
+    return CandidateCode(str(path), path.stem, subject.beside, weights)

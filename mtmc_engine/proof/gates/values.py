@@ -24,7 +24,7 @@ from mtmc_engine.proof.timing.lock import lock_file
 from mtmc_engine.proof.variants import Plan, plan_cases
 from mtmc_engine.proof.wire import Build, Case, Finding, Judged, Ran
 from mtmc_engine.proof.work_names import CANDIDATE, JUDGE
-from mtmc_engine.system.jobs import Confinement, Ending, JobResult
+from mtmc_engine.system.jobs import Ending, JobResult
 
 # Elements of one input that the interpreter is given where no twin serves.
 _MOST_OWN_ELEMENTS = 1 << 21
@@ -139,10 +139,7 @@ async def _run(
     heard = _Listener(proof, cases, through)
     parent = proof.workshop.device if subject.task.device.present else proof.workshop.interpret
     limits = proof.limits(subject.bounds.values_s)
-    confinement = Confinement(
-        writable=(str(results),),
-        hidden=tuple(str(file) for file in truth.glob("truth-*")),
-    )
+    confinement = subject.confined(results, hidden=truth.glob("truth-*"))
     result = await parent.run(
         CANDIDATE, arguments, limits, heard, subject.compile_cache, confinement=confinement
     )

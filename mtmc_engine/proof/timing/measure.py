@@ -23,6 +23,10 @@ _MOST_SAMPLES = 200
 # host's own work and the events explain.
 _HIDDEN_FACTOR = 1.5
 _HIDDEN_US = 100.0
+# By the clock of another process a call takes so much more than events and its own launch say.
+_CLOCK_US = 25.0
+# Work that goes on after the event that ends a call, beyond what waiting for a device takes.
+_TAIL_SHARE, _TAIL_US = 0.25, 20.0
 # Under the floor by more than clocks and rounding explain.
 _UNDER = 0.95
 
@@ -67,6 +71,11 @@ def judge_times(timed: Timed, baseline: str, floor_us: float, least_us: float) -
         "worst": {name: min(r.value for r in ratios) for name, ratios in per_set.items()},
         "missing": timed.missing,
     }
+    evidence |= _clocks(sets[0], timed)
+    if timed.rechecked.verdict:
+        wrong = timed.rechecked
+        evidence |= wrong.evidence
+        return Found(Class(wrong.verdict), wrong.sentence, measurement, evidence)
     suspicion = _suspicion(sets, least_us)
     if suspicion:
         return Found(Class.SUSPICIOUS, suspicion, measurement, evidence)
@@ -74,6 +83,20 @@ def judge_times(timed: Timed, baseline: str, floor_us: float, least_us: float) -
     return Found(
         verdict, _sentence(verdict, against[baseline], baseline, noise), measurement, evidence
     )
+
+
+def _clocks(one: Sampled, timed: Timed) -> dict[str, Any]:
+    """What the clocks beside the events said, and how many outputs were compared."""
+    return {
+        "wall_us": one.wall_us.get(CANDIDATE),
+        "call_us": one.call_us.get(CANDIDATE),
+        "enqueue_us": one.enqueue_us.get(CANDIDATE),
+        "tail_us": one.hidden_us.get(CANDIDATE),
+        "rounds": len(one.device_us[CANDIDATE]),
+        "rounds_throttled": one.throttled,
+        "outputs_rechecked": timed.rechecked.calls,
+        "gpu_s": timed.gpu_s,
+    }
 
 
 def _noise(one: Sampled, baseline: str) -> float:
@@ -113,7 +136,27 @@ def _suspicion(sets: Sequence[Sampled], least_us: float) -> str:
                 f"the device is busy for {call:.0f} µs a call, but its stream only for "
                 f"{events:.0f} µs: work runs where it is not timed"
             )
+        wall = one.wall_us.get(CANDIDATE, 0.0)
+        if wall > _HIDDEN_FACTOR * explained + _CLOCK_US:
+            return (
+                f"by the judge's own clock a call takes {wall:.0f} µs, by its events "
+                f"{events:.0f} µs: the clocks disagree"
+            )
+        tail = one.hidden_us.get(CANDIDATE, 0.0) - _usual_tail(one)
+        if tail > _TAIL_SHARE * events + _TAIL_US:
+            return (
+                f"the device stays busy for {tail:.0f} µs after the call's last event: "
+                "work runs where it is not timed"
+            )
+        if CANDIDATE in one.late:
+            return "its output still changes after the device is idle: it is not ready in time"
     return ""
+
+
+def _usual_tail(one: Sampled) -> float:
+    """How long waiting for an idle device takes, by the other programs."""
+    others = [us for name, us in one.hidden_us.items() if name != CANDIDATE]
+    return min(others, default=0.0)
 
 
 def _sentence(verdict: Class, ratio: Ratio, baseline: str, noise: float) -> str:

@@ -25,7 +25,7 @@ from mtmc_engine.proof import explain
 from mtmc_engine.proof.timing.referee import Place
 from mtmc_engine.proof.timing.timer import COPY, Contest, Entrant
 from mtmc_engine.proof.work_names import STAND
-from mtmc_engine.system.jobs import Ending, JobResult, Limits, WarmParent, Workshop
+from mtmc_engine.system.jobs import Confinement, Ending, JobResult, Limits, WarmParent, Workshop
 
 # Stands that nobody uses at the moment; the one that was used longest ago ends first.
 _MOST_IDLE = 5
@@ -133,8 +133,16 @@ class TimingPool:
                 ready.set_result(str(value.get("token", "")))
 
         cache = Path(entrant.cache) if entrant.cache else None
+        if cache is not None:
+            cache.mkdir(parents=True, exist_ok=True)
         life = Limits(_LIFE_S, limits.memory_mb, limits.output_kb)
-        work = asyncio.create_task(self.parent.run(STAND, arguments, life, heard, cache))
+        confinement = None
+        if entrant.kind == "source":
+            writable = [str(folder), *([str(cache)] if cache else [])]
+            writable += [contest.folder] if contest.folder else []
+            confinement = Confinement(tuple(writable))
+        job = self.parent.run(STAND, arguments, life, heard, cache=cache, confinement=confinement)
+        work = asyncio.create_task(job)
         work.add_done_callback(_seen)
         return Stand(key, folder, place, work, ready)
 
@@ -151,18 +159,16 @@ def pool_of(workshop: Workshop) -> TimingPool:
 
 
 def _key(entrant: Entrant, contest: Contest) -> str:
-    """What two stands must share to be the same: code, weights, build and input sets."""
+    """What two stands must share to be the same: code, build and input sets."""
     copy = entrant.name == COPY
     source = Path(entrant.code.path).read_bytes() if entrant.code is not None else b""
-    weights = entrant.code.weights if entrant.code is not None else ""
-    facts = [entrant.kind, weights, copy, contest.build, contest.sets, contest.lock]
+    facts = [entrant.kind, copy, contest.build, contest.sets, contest.lock]
     return hashlib.sha256(msgspec.json.encode(facts, order="sorted") + source).hexdigest()
 
 
 async def _ready(stand: Stand, patience_s: float) -> str:
-    await asyncio.wait(
-        {stand.ready, stand.work}, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED
-    )
+    both: set[asyncio.Future[Any]] = {stand.ready, stand.work}
+    await asyncio.wait(both, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
     if stand.ready.done():
         return stand.ready.result()
     if not stand.work.done():

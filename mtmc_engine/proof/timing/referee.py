@@ -18,7 +18,6 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from statistics import median
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -259,7 +258,7 @@ class _Contest:
         random.Random(self.contest.order_seed).shuffle(order)
         found: dict[str, list[list[float]]] = {name: [] for name in order}
         slowed: list[bool] = []
-        words = "x".join(map(str, self.contest.sets[number][0].shape if self.contest.sets[number] else ()))
+        words = _size_of(self.contest, number)
         until = monotonic() + self.contest.seconds
         chosen = {secrets.randbelow(LEAST_ROUNDS) for _ in range(_CHECKED_OUTPUTS)}
         for turn in range(MOST_ROUNDS):
@@ -298,7 +297,7 @@ class _Contest:
         return msgspec.convert(found, Rechecked)
 
 
-class _leaving:  # noqa: N801 - a context manager, read as a word
+class _leaving:
     """Leaves a contestant out that fails within; an absent socket counts as that."""
 
     def __init__(self, contest: _Contest, name: str) -> None:
@@ -312,6 +311,12 @@ class _leaving:  # noqa: N801 - a context manager, read as a word
             self.contest.leave(self.name, str(error) or type(error).__name__)
             return True
         return False
+
+
+def _size_of(contest: Contest, number: int) -> str:
+    """An input set in words: its first tensor's shape."""
+    tensors = contest.sets[number]
+    return "x".join(map(str, tensors[0].shape)) if tensors else ""
 
 
 def _note(looks: _Looks, name: str, told: Mapping[str, Any]) -> None:

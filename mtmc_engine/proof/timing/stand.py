@@ -367,4 +367,3 @@ def _same(one: Any, other: Any) -> bool:
 def _said(error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0][:500]}"
-

@@ -120,7 +120,7 @@ def source_of(code: CandidateCode) -> bytes:
 
 
 def token_of(source: bytes) -> str:
-    """What tells one source from another: its SHA-256, hexadecimal. Taken before the source runs."""
+    """What tells one source from another, taken before it runs: its SHA-256, hexadecimal."""
     return hashlib.sha256(source).hexdigest()
 
 
