@@ -1,7 +1,7 @@
-"""The engine's commands: `python -m mtmc_engine run|check|doctor|sessions|export|models …`.
+"""The engine's commands: `python -m mtmc_engine run|check|doctor|sessions|export|models|bench …`.
 
-`run` speaks the protocol of core.events; the others print one JSON document. An error is one
-sentence on standard error.
+`run` speaks the protocol of core.events, `bench` prints a table; the others print one JSON
+document. An error is one sentence on standard error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from mtmc_engine.core.errors import MtmcError, UsageError
 from mtmc_engine.core.options import RunOptions, decode_options
 from mtmc_engine.export.write import check_folder, export_best
-from mtmc_engine.session import documents, trouble
+from mtmc_engine.session import trouble
 from mtmc_engine.session.main import serve
 from mtmc_engine.session.seams import Exporter
 
@@ -32,6 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         "sessions": _sessions,
         "export": _export,
         "models": _models,
+        "bench": _bench,
     }
     name, *rest = arguments or [""]
     try:
@@ -58,6 +59,8 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _check(arguments: Sequence[str]) -> int:
+    from mtmc_engine.session import documents
+
     file, candidate, *rest = _at_least(arguments, 2, "check FILE CANDIDATE [OPTIONS]")
     options = msgspec.json.decode(rest[0] if rest else "{}", type=documents.CheckOptions)
     report = asyncio.run(documents.check(file, candidate, options))
@@ -66,25 +69,45 @@ def _check(arguments: Sequence[str]) -> int:
 
 
 def _doctor(arguments: Sequence[str]) -> int:
+    from mtmc_engine.session import documents
+
     report = asyncio.run(documents.doctor())
     _print(report)
     return 0 if report.ok else 1
 
 
 def _sessions(arguments: Sequence[str]) -> int:
+    from mtmc_engine.session import documents
+
     _print(documents.sessions())
     return 0
 
 
 def _export(arguments: Sequence[str]) -> int:
+    from mtmc_engine.session import documents
+
     session, folder, *_ = _at_least(arguments, 2, "export SESSION DIR")
     _print(documents.export(session, Path(folder).expanduser().absolute(), EXPORTER))
     return 0
 
 
 def _models(arguments: Sequence[str]) -> int:
+    from mtmc_engine.session import documents
+
     _print(documents.models())
     return 0
+
+
+def _bench(arguments: Sequence[str]) -> int:
+    from mtmc_engine.bench.command import bench
+    from mtmc_engine.bench.options import BenchOptions
+
+    (given,) = _at_least(arguments, 1, "bench OPTIONS")[:1]
+    try:
+        options = msgspec.json.decode(given, type=BenchOptions)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"The options of the bench cannot be used: {error}.") from error
+    return bench(options, EXPORTER)
 
 
 def _at_least(arguments: Sequence[str], count: int, form: str) -> list[str]:

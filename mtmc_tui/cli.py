@@ -121,6 +121,43 @@ def export_session(
     return _document(["export", session, folder], json)
 
 
+@app.command
+def bench(
+    *paths: Annotated[str, Help(help="Folders of tasks, or files.")],
+    budget: Annotated[float | None, Help(help="Stop after so many seconds.")] = None,
+    jobs: Annotated[int | None, Help(help="Children that compile at once.")] = None,
+    json: Annotated[str, Help(help="File of results, one JSON line a task.")] = "",
+    resume: Annotated[bool, Help(help="Leave out tasks that have a line there.")] = False,
+    protocol: Annotated[str, Help(help="strict or plain.")] = "strict",
+    precision: Annotated[str, Help(help="match or tf32, for all contestants alike.")] = "match",
+    target: Annotated[str, Help(help="auto, sm_80, sm_90, ...")] = "",
+    seed: Annotated[int, Help(help="Seed of inputs and parameters.")] = 0,
+) -> int:
+    """Walk folders of tasks and compare with eager PyTorch and torch.compile."""
+    from mtmc_tui.client import engine_command, engine_environment
+
+    if not paths:
+        raise UsageError("Give a folder of tasks, such as samples/suite.")
+    _one_of("--protocol", protocol, ("strict", "plain"))
+    _one_of("--precision", precision, ("match", "tf32"))
+    _above_zero("--budget", budget)
+    _above_zero("--jobs", jobs)
+    options = {
+        "paths": paths,
+        "budget_s": budget,
+        "jobs": jobs,
+        "json": json,
+        "resume": resume,
+        "protocol": protocol,
+        "precision": precision,
+        "target": target,
+        "seed": seed,
+    }
+    sys.stdout.flush()
+    command = engine_command(["bench", _json(options)])
+    os.execve(command[0], command, engine_environment())  # it has the terminal's signals then
+
+
 def main() -> None:
     """Entry point. Exits with the command's code; an error is one sentence."""
     sys.exit(run(sys.argv[1:]))
@@ -173,6 +210,16 @@ def _checked_steps(steps: int | None) -> int | None:
     if steps is not None and steps < 1:
         raise UsageError(f"--steps {steps} leaves nothing to do: give 1 or more.")
     return steps
+
+
+def _one_of(option: str, given: str, known: tuple[str, ...]) -> None:
+    if given not in known:
+        raise UsageError(f"{option} '{given}' is unknown: choose {' or '.join(known)}.")
+
+
+def _above_zero(option: str, given: float | None) -> None:
+    if given is not None and given <= 0:
+        raise UsageError(f"{option} {given:g} leaves nothing to do: give more than 0.")
 
 
 def _display(name: str | None, json: bool) -> str:

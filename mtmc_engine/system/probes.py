@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 Report = Callable[[Any], None]
@@ -48,3 +51,35 @@ def folder(arguments: dict[str, Any], report: Report) -> str:
     import tempfile
 
     return tempfile.gettempdir()
+
+
+def fork(arguments: dict[str, Any], report: Report) -> None:
+    """Start more processes than any candidate needs, all of which wait."""
+    for _ in range(64):
+        if os.fork() == 0:
+            time.sleep(60)
+    time.sleep(60)
+
+
+def reach(arguments: dict[str, Any], report: Report) -> list[str]:
+    """What can be reached of the outside: "network", "processes", and so on.
+
+    arguments: the engine's process number, a port that it listens on, a folder, and a file in it
+    that should be hidden.
+    """
+    tries: dict[str, Callable[[], object]] = {
+        "network": lambda: socket.create_connection(("127.0.0.1", arguments["port"]), 2).close(),
+        "processes": lambda: os.kill(arguments["engine"], 0),
+        "environment": lambda: Path(f"/proc/{arguments['engine']}/environ").read_bytes(),
+        "disk": lambda: Path(arguments["folder"], "written").write_text("by a candidate"),
+        "secrets": lambda: Path(arguments["secret"]).read_text().index("seen"),
+    }
+    return [name for name, attempt in tries.items() if _works(attempt)]
+
+
+def _works(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except (OSError, ValueError):
+        return False
+    return True

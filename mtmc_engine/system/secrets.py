@@ -34,10 +34,15 @@ def secret_places(needed: Iterable[str]) -> list[str]:
     journals, sockets of other programs, and disks as devices.
 
     needed: paths that must stay visible. A folder above one of them is left open, and what lies
-    beside it there is hidden instead. Python and its packages always stay.
+    beside it there is hidden instead. Python and its packages always stay. The home folder, or
+    one above it, is no reason to show what is hidden in there.
     """
-    kept = _with_targets([*needed, *_of_python()])
     places = [*_in_homes(), str(data_folder()), str(config_folder()), *_OF_THE_SYSTEM]
+    kept = frozenset(
+        path
+        for path in _with_targets([*needed, *_of_python()])
+        if not any(home == path or home.startswith(f"{path.rstrip('/')}/") for home in _homes())
+    )
     found = [place for start in places for place in _around(start, kept)]
     return [*found, *_sockets(), *_disks()]
 
@@ -53,11 +58,15 @@ def _of_python() -> list[str]:
     return [sys.prefix, sys.base_prefix, sys.executable, *sys.path, *folders, *tools]
 
 
-def _in_homes() -> Iterator[str]:
+def _homes() -> set[str]:
     homes = {os.path.expanduser("~")}
     with suppress(KeyError):  # a container's user may have no name
         homes.add(pwd.getpwuid(os.getuid()).pw_dir)
-    for home in homes - {"/", ""}:
+    return homes - {"/", ""}
+
+
+def _in_homes() -> Iterator[str]:
+    for home in _homes():
         for name in _names(home):
             if name.startswith(".") and name not in _USEFUL:
                 yield f"{home}/{name}"

@@ -66,16 +66,14 @@ def main(kind: str, control_fd: int) -> None:
 
 def _preload(kind: str) -> dict[str, Any]:
     """Import what jobs need; the versions found."""
-    for name in _PRELOAD[kind]:
-        importlib.import_module(name)
-    torch, triton = sys.modules["torch"], sys.modules["triton"]
-    torch.set_num_threads(1)  # before any operation: a forked child hangs in a second thread pool
-    return {
-        "torch": str(torch.__version__),
-        "torch_cuda": torch.version.cuda or "",
-        "triton": str(triton.__version__),
-        "pid": os.getpid(),
-    }
+    loaded = {name: importlib.import_module(name) for name in _PRELOAD[kind]}
+    facts: dict[str, Any] = {"pid": os.getpid()}
+    if torch := loaded.get("torch"):
+        torch.set_num_threads(1)  # before any operation: a fork hangs in a second thread pool
+        facts |= {"torch": str(torch.__version__), "torch_cuda": torch.version.cuda or ""}
+    if triton := loaded.get("triton"):
+        facts["triton"] = str(triton.__version__)
+    return facts
 
 
 def _chores(kind: str) -> list[Callable[[], None]]:

@@ -138,7 +138,7 @@ KEYS: tuple[Key, ...] = (
     Key("run.export", "x", "export", "export", "export the best program with test and benchmark",
         "Run", _has_answer, 7),
     Key("source.open", "o", "open_source", "open", "open the user's file in the editor", "Run",
-        _opened, 13),
+        _opened, 14),
     Key("copy", "y", "copy", "copy", "copy: diff, kernel, command", "Run", _has_code, 11),
     Key("log", "l", "log", "log", "log: notices, compiler and program output", "Run", _opened, 12),
     *(Key(f"pane.{number}", str(number), f"pane({number})", name.lower(), f"focus {name}", "View",
@@ -147,7 +147,7 @@ KEYS: tuple[Key, ...] = (
     Key("pane.next", "tab", "next_pane(1)", "next", "next pane", "View", _always),
     Key("pane.previous", "shift+tab", "next_pane(-1)", "previous", "previous pane", "View",
         _always),
-    Key("pane.zoom", "z", "zoom", "zoom", "zoom the pane; esc restores", "View", _wide, 14),
+    Key("pane.zoom", "z", "zoom", "zoom", "zoom the pane; esc restores", "View", _wide, 15),
     Key("pane.restore", "escape", "restore", "restore",
         "leave zoom, filter, and a moved highlight", "View", _always),
     Key("tab.previous", "left_square_bracket", "next_tab(-1)", "tab",
@@ -167,7 +167,7 @@ KEYS: tuple[Key, ...] = (
     Key("help", "question_mark,f1", "help", "help", "help for this pane", "Help", _always, 90),
     Key("palette", "ctrl+p,colon", "app.command_palette", "palette", "command palette", "Help",
         _always),
-    Key("quit", "q,ctrl+q", "quit", "quit", "quit, confirms while running", "Help", _always, 95),
+    Key("quit", "q,ctrl+q", "quit", "quit", "quit, confirms while running", "Help", _always, 13),
 )  # fmt: skip
 
 BY_ID = {key.id: key for key in KEYS}

@@ -55,13 +55,15 @@ class Court:
             folder = self.place(reference, files)
             self.opened[key] = folder, self.open(folder / "operator_file.py", seed)
         folder, task = self.opened[key]
+        return self.judge(task, folder, candidate, seed=seed, **options)
+
+    def judge(self, task, folder, candidate, **options):
         subject = Subject(
             task=task,
             source=HEAD + textwrap.dedent(candidate),
             name="kernel_file",
             folder=str(folder / "scratch"),
             beside=str(folder),
-            seed=seed,
             **options,
         )
         return self.loop.run_until_complete(prove(subject, self.workshop, lambda progress: None))

@@ -1,21 +1,39 @@
-"""Exercises proof and timing on a GPU: PYTHONPATH=. python tests/gpu/exercise_proof.py
+"""Exercises proof and timing on a GPU: PYTHONPATH=. python tests/gpu/exercise_proof.py [WORD …]
 
-Prints one line per candidate with its verdict, then the measurement of each sample. Needs no
-test runner. Exits with 1 where a verdict is not the expected one.
+Judges every case of gpu_cases.py, each on its own, prints a table of cases, what a judgement
+costs and how noisy this card is, and ends with "N passed, N failed". WORD: only cases whose
+number or name contains it. Needs no test runner. Exits with 1 where a verdict is not right.
 """
 
 import asyncio
-import json
+import statistics
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 import msgspec
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from gpu_cases import (
+    CASES,
+    FUSED,
+    PROVEN,
+    SOFTMAX,
+    SOFTMAX_KERNEL,
+    Case,
+    fused,
+    honest_controls,
+)
+
 from mtmc_engine.capture.client import task_of
 from mtmc_engine.proof.confirm import confirm
+from mtmc_engine.proof.gates.timing import measured
 from mtmc_engine.proof.prove import Bounds, Subject, prove
+from mtmc_engine.proof.timing.gpu_timer import GpuTimer
+from mtmc_engine.proof.timing.pool import pool_of
 from mtmc_engine.schedule.legal import apply_action, legal_actions
 from mtmc_engine.schedule.regions import root
 from mtmc_engine.schedule.render import render
@@ -23,166 +41,221 @@ from mtmc_engine.system.devices import card
 from mtmc_engine.system.jobs import Workshop
 
 ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = ("softmax", "rms_norm", "gelu")
+SAMPLES = ("softmax", "rms_norm")
 GAINS = ("lower", "fuse", "fuse_epilogue", "one_pass")
-
-HEAD = """
-import torch
-import torch.nn as nn
-import triton
-import triton.language as tl
-"""
-
-REFERENCE = (
-    HEAD
-    + """
-class Model(nn.Module):
-    def forward(self, a, b):
-        return torch.relu(a) * 2 + b
-
-def get_inputs():
-    return [torch.randn(4096, 4096), torch.randn(4096, 4096)]
-
-def get_init_inputs():
-    return []
-"""
-)
-
-KERNEL = (
-    HEAD
-    + """
-@triton.jit
-def fused(a_ptr, b_ptr, out_ptr, flag_ptr, n, far, BLOCK: tl.constexpr):
-    {wait}
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    a = tl.load(a_ptr + at, mask=at < n)
-    b = tl.load(b_ptr + at, mask=at < n)
-    tl.store(out_ptr + at + far, {value}, mask=at < n)
-
-class ModelNew(nn.Module):
-    def forward(self, a, b):
-        a, b = a.contiguous(), b.contiguous()
-        out = torch.empty_like(a)
-        flag = torch.zeros(1, dtype=torch.int32, device=a.device)
-        n = a.numel()
-        {before}
-        fused[(triton.cdiv(n, 1024),)](a, b, out, flag, n, {far}, BLOCK=1024)
-        {after}
-        return out
-"""
-)
-PLAIN = {
-    "wait": "pass",
-    "value": "tl.maximum(a, 0.0) * 2 + b",
-    "far": "0",
-    "before": "pass",
-    "after": "pass",
-}
-SIDE = {
-    "before": "side = torch.cuda.Stream(); torch.cuda.set_stream(side)",
-    "after": "torch.cuda.set_stream(torch.cuda.default_stream())",
-}
-# Name, changes to the plain kernel, verdicts that are right.
-CANDIDATES = (
-    ("honest", {}, ("FASTER", "SAME", "AMBIGUOUS")),
-    ("zeros", {"value": "a * 0"}, ("NUMERIC",)),
-    ("far outside", {"far": str(1 << 40)}, ("ILLEGAL_ACCESS",)),
-    ("honest after a crash", {}, ("FASTER", "SAME", "AMBIGUOUS")),
-    ("never ends", {"wait": "while tl.load(flag_ptr, volatile=True) == 0: pass"}, ("TIMEOUT",)),
-    ("honest after a hang", {}, ("FASTER", "SAME", "AMBIGUOUS")),
-    ("side stream", SIDE, ("SUSPICIOUS", "NUMERIC", "FASTER", "SAME", "SLOWER", "AMBIGUOUS")),
-    ("writes its input", {"after": "a.zero_()"}, ("MUTATED_INPUT",)),
-)
+CASE_S = 150
+AGAINST_ITSELF = 20
 
 
 class Bench:
     """Opens files and proves candidates on the card that is here."""
 
     def __init__(self, workshop, folder):
-        self.workshop, self.folder = workshop, folder
+        self.workshop, self.folder = workshop, Path(folder)
         self.card = card("auto")
-        self.wrong = 0
+        self.rows = []
+        self.tasks = {}
+
+    async def task(self, reference):
+        """The task of a reference's text, opened once."""
+        if reference not in self.tasks:
+            path = self.folder / f"file{len(self.tasks)}" / "operator_file.py"
+            path.parent.mkdir()
+            path.write_text(reference)
+            self.tasks[reference] = await self.open(path)
+        return self.tasks[reference]
 
     async def open(self, path):
         job = {"file": str(path), "seed": 0, "target_card": msgspec.to_builtins(self.card)}
-        found = await self.workshop.device.run("mtmc_engine.capture.worker:open_task", job)
-        return task_of(found)
+        return task_of(await self.workshop.device.run("mtmc_engine.capture.worker:open_task", job))
 
-    async def prove(self, name, task, source, **options):
+    async def prove(self, task, source, **options):
+        given = {"against_compiled": False, "beside": str(Path(task.file).parent)} | options
+        folder = str(Path(task.file).parent / "scratch")
+        subject = Subject(task=task, source=source, name="gpu", folder=folder, **given)
         began = time.monotonic()
-        subject = Subject(task=task, source=source, name=name, folder=self.folder, **options)
         verdict = await prove(subject, self.workshop, lambda progress: None)
+        return subject, verdict, time.monotonic() - began
+
+    def note(self, what, right, verdict, seconds, problem=""):
+        """what: number and name of a case."""
+        number, name = what
+        if not problem and verdict not in right:
+            problem = "WRONG VERDICT"
+        self.rows.append((number, name, "/".join(right), verdict, seconds, problem))
+        word = problem or "ok"
+        print(f"{number:>7} {name:32.32} {verdict:15} {seconds:6.1f} s  {word}", flush=True)
+
+
+def told(verdict):
+    """What a reader wants to see of a verdict."""
+    print(f"        {verdict.reason}")
+    print("        " + ", ".join(f"{g.gate} {g.seconds:.2f}" for g in verdict.gates))
+    for warning in verdict.warnings:
+        print(f"        warning: {warning}")
+    if not verdict.gates[-1].passed:
+        log = verdict.gates[-1].log[-1200:].strip()
+        print("        " + log.replace("\n", "\n        "))
+    if verdict.measurement is not None:
+        found = verdict.measurement
+        times = {one.name: round(one.time_us, 2) for one in found.contestants}
+        ratios = {name: round(ratio.value, 3) for name, ratio in found.against.items()}
+        print(f"        {times} µs, {ratios}, noise {found.noise:.3%}, {found.method}")
+        print(f"        {verdict.gates[-1].evidence}")
+
+
+def complaint(case, verdict):
+    """What is missing beside the class of the verdict."""
+    if case.warning and not any(case.warning in warning for warning in verdict.warnings):
+        return f"NO WARNING of {case.warning}"
+    if case.unmeasured and verdict.measurement is not None:
+        return "A NUMBER beside a failure"
+    return ""
+
+
+async def judge(bench, case: Case):
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(CASE_S):
+            task = await bench.task(case.reference)
+            options = {"bounds": Bounds(**case.bounds), **case.options}
+            _, verdict, seconds = await bench.prove(task, case.candidate, **options)
+        problem = complaint(case, verdict)
+        bench.note((case.number, case.name), case.right, str(verdict.verdict), seconds, problem)
+        told(verdict)
+    except Exception as error:
         seconds = time.monotonic() - began
-        print(f"{name:24} {verdict.verdict:15} {seconds:6.1f} s  {verdict.reason}")
-        for gate in verdict.gates:
-            print(f"    {gate.gate:10} {gate.seconds:6.2f} s  {gate.sentence}")
-        for warning in verdict.warnings:
-            print(f"    warning: {warning}")
-        if verdict.gates and not verdict.gates[-1].passed:
-            print("    " + verdict.gates[-1].log[-1500:].replace("\n", "\n    "))
-        if verdict.measurement is not None:
-            found = msgspec.to_builtins(verdict.measurement)
-            found["contestants"] = {c["name"]: c["time_us"] for c in found["contestants"]}
-            print("    " + json.dumps(found))
-        return subject, verdict
-
-    def expect(self, verdict, right):
-        if verdict.verdict not in right:
-            self.wrong += 1
-            print(f"    NOT EXPECTED: right would be {' or '.join(right)}")
+        bench.note((case.number, case.name), case.right, type(error).__name__, seconds, "RAISED")
+        traceback.print_exc()
 
 
-async def candidates(bench, folder):
-    """Honest ones and others."""
-    path = Path(folder) / "fused_file.py"
-    path.write_text(REFERENCE)
-    task = await bench.open(path)
-    bounds = Bounds(values_s=60)
-    for name, changes, right in CANDIDATES:
-        source = KERNEL.format(**{**PLAIN, **changes})
-        _, verdict = await bench.prove(name, task, source, bounds=bounds)
-        bench.expect(verdict, right)
-    plain = KERNEL.format(**PLAIN)
-    for _ in range(3):
-        copied = {"previous": plain}
-        _, verdict = await bench.prove("copy of the baseline", task, plain, baselines=copied)
-        bench.expect(verdict, ("SAME", "AMBIGUOUS"))
+async def attempt(bench, name, work):
+    """One further examination, in its own try."""
+    began = time.monotonic()
+    try:
+        await work
+        bench.note(("", name), ("done",), "done", time.monotonic() - began)
+    except Exception as error:
+        bench.note(("", name), ("done",), type(error).__name__, time.monotonic() - began, "RAISED")
+        traceback.print_exc()
 
 
-async def samples(bench):
-    """The samples, lowered and fused as far as the first legal steps go, against the original."""
-    for name in SAMPLES:
-        task = await bench.open(ROOT / "samples" / f"{name}.py")
-        schedule = root(task.graph)
-        previous = render(task, schedule)
-        for _ in range(4):
-            steps = [a for a in legal_actions(task, schedule, bench.card) if a.kind in GAINS]
-            if not steps:
-                break
-            schedule = apply_action(task, schedule, steps[0])
-        source = render(task, schedule)
-        subject, verdict = await bench.prove(
-            name, task, source, baselines={"previous": previous}, schedule=schedule
+async def cost(bench):
+    """What a judgement costs once a session is warm, gate by gate."""
+    task = await bench.task(SOFTMAX)
+    previous = SOFTMAX_KERNEL.format(warps=16)
+    for warps in (4, 8, 16, 32):
+        source = SOFTMAX_KERNEL.format(warps=warps)
+        _, verdict, seconds = await bench.prove(task, source, baselines={"previous": previous})
+        gates = {str(gate.gate): round(gate.seconds, 2) for gate in verdict.gates}
+        gpu = verdict.gates[-1].evidence.get("gpu_s", float("nan"))
+        print(f"    {seconds:5.2f} s, of it under the lock {gpu:.2f} s: {gates}")
+        previous = source
+    _, verdict, seconds = await bench.prove(task, previous, timed=False)
+    gates = {str(gate.gate): round(gate.seconds, 2) for gate in verdict.gates}
+    print(f"    the same candidate once more, all kernels compiled: {seconds:.2f} s: {gates}")
+
+
+async def against_itself(bench):
+    """A kernel against a copy of itself: how often it seems faster, and how far apart."""
+    task = await bench.task(FUSED)
+    source = fused()
+    noises, ratios, classes, seconds = [], [], [], []
+    for number in range(AGAINST_ITSELF):
+        subject = Subject(
+            task=task,
+            source=source,
+            name="copy",
+            folder=str(Path(task.file).parent / "scratch"),
+            baselines={"previous": source},
+            against_compiled=False,
         )
-        bench.expect(verdict, ("FASTER", "SAME", "AMBIGUOUS", "SLOWER"))
-        if verdict.proven:
-            again = await confirm(subject, bench.workshop)
-            ratios = {key: round(ratio.value, 3) for key, ratio in again.against.items()}
-            print(f"    confirmed: {again.time_us:.1f} µs, {ratios}, noise {again.noise:.3%}")
+        timer = GpuTimer(bench.workshop, subject.bounds)
+        began = time.monotonic()
+        found = await measured(subject, timer, lambda *_: None, number)
+        seconds.append(time.monotonic() - began)
+        if isinstance(found, str):
+            raise RuntimeError(found)
+        noises.append(found.measurement.noise)
+        ratios.append(found.measurement.against["previous"].value)
+        classes.append(str(found.verdict))
+    counts = {name: classes.count(name) for name in sorted(set(classes))}
+    print(f"    {counts}, a contest takes {statistics.median(seconds):.2f} s")
+    print(
+        f"    ratio {min(ratios):.4f} to {max(ratios):.4f}, median {statistics.median(ratios):.4f}"
+    )
+    print(f"    noise median {statistics.median(noises):.3%}, largest {max(noises):.3%}")
+    if counts.get("FASTER", 0) > 1 or set(counts) - {*PROVEN}:
+        raise RuntimeError("a copy seems faster")
 
 
-async def main():
+async def sample(bench, name):
+    """A sample, lowered and fused as far as the first legal steps go, with torch.compile."""
+    task = await bench.open(ROOT / "samples" / f"{name}.py")
+    schedule = root(task.graph)
+    previous = render(task, schedule)
+    for _ in range(4):
+        steps = [a for a in legal_actions(task, schedule, bench.card) if a.kind in GAINS]
+        if not steps:
+            break
+        schedule = apply_action(task, schedule, steps[0])
+    folder = str(bench.folder / f"sample-{name}")
+    subject = Subject(
+        task=task,
+        source=render(task, schedule),
+        name=name,
+        folder=folder,
+        baselines={"previous": previous},
+        schedule=schedule,
+    )
+    verdict = await prove(subject, bench.workshop, lambda progress: None)
+    told(verdict)
+    if not verdict.proven:
+        raise RuntimeError(verdict.reason)
+    again = await confirm(subject, bench.workshop)
+    ratios = {key: round(ratio.value, 3) for key, ratio in again.against.items()}
+    print(f"    confirmed: {again.time_us:.1f} µs, {ratios}, noise {again.noise:.3%}")
+
+
+def chosen(cases, words):
+    return [c for c in cases if not words or any(w in (c.number, *c.name.split()) for w in words)]
+
+
+async def main(words):
     workshop = Workshop()
+    began = time.monotonic()
     try:
         with tempfile.TemporaryDirectory() as folder:
             bench = Bench(workshop, folder)
             print(bench.card)
-            await samples(bench)
-            await candidates(bench, folder)
-            return bench.wrong
+            await workshop.device.start()
+            print(f"warm parent in {time.monotonic() - began:.1f} s", flush=True)
+            huge = [case for case in CASES if case.number == "14"]
+            for case in chosen([c for c in CASES if c not in huge] + honest_controls(), words):
+                await judge(bench, case)
+            if not words:
+                await attempt(bench, "cost of a judgement", cost(bench))
+                await attempt(bench, "a copy against itself", against_itself(bench))
+                for name in SAMPLES:
+                    await attempt(bench, f"sample {name}", sample(bench, name))
+            await pool_of(workshop).close()
+            for case in chosen(huge, words):
+                await judge(bench, case)
+            return report(bench.rows, time.monotonic() - began)
     finally:
+        await pool_of(workshop).close()
         await workshop.close()
 
 
+def report(rows, seconds):
+    print("\ncase | what | right | verdict | seconds | ")
+    for number, name, right, verdict, took, problem in rows:
+        print(f"{number} | {name} | {right} | {verdict} | {took:.1f} | {problem or 'ok'}")
+    failed = sum(bool(row[-1]) for row in rows)
+    print(f"{seconds:.0f} s in all")
+    print(f"{len(rows) - failed} passed, {failed} failed")
+    return failed
+
+
 if __name__ == "__main__":
-    sys.exit(1 if asyncio.run(main()) else 0)
+    sys.exit(1 if asyncio.run(main(sys.argv[1:])) else 0)

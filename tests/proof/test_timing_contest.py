@@ -9,7 +9,6 @@ from timing_court import HEAD, HONEST, Contests
 
 from mtmc_engine.proof.timing.measure import judge_times
 from mtmc_engine.proof.timing.timer import CANDIDATE, COPY, EAGER
-from mtmc_engine.system.jobs import Workshop
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -81,23 +80,19 @@ def cheat(body):
     return CHEAT.format(body=body.strip())
 
 
-
-
-@pytest.fixture
-async def contests(tmp_path):
-    workshop = Workshop()
-    contests = Contests(tmp_path, workshop)
+@pytest.fixture(scope="module")
+def contests(tmp_path_factory):
+    contests = Contests(tmp_path_factory.mktemp("contests"))
     yield contests
-    await contests.timer.pool.close()
-    await workshop.close()
+    contests.close()
 
 
 def judged(timed):
     return judge_times(timed, EAGER, 0.0, 0.0)
 
 
-async def test_an_honest_program_is_timed(contests):
-    timed = await contests.time(HONEST)
+def test_an_honest_program_is_timed(contests):
+    timed = contests.time(HONEST)
     assert not timed.failed, timed.failed
     (sampled,) = timed.sets
     assert set(sampled.device_us) == {CANDIDATE, EAGER, COPY}
@@ -111,64 +106,66 @@ async def test_an_honest_program_is_timed(contests):
     assert abs(wall - events) < 0.5 * events + 20
 
 
-async def test_timers_that_a_candidate_replaces_are_not_used(contests):
-    timed = await contests.time(cheat(PATCHED))
+def test_timers_that_a_candidate_replaces_are_not_used(contests):
+    timed = contests.time(cheat(PATCHED))
     assert not timed.failed, timed.failed
     found = judged(timed)
     assert found.verdict in ("SAME", "AMBIGUOUS", "SLOWER", "FASTER"), found.sentence
     assert found.measurement.time_us > 1.0
 
 
-async def test_an_output_of_an_earlier_call_is_numeric(contests):
-    found = judged(await contests.time(cheat(STALE)))
+def test_an_output_of_an_earlier_call_is_numeric(contests):
+    found = judged(contests.time(cheat(STALE)))
     assert found.verdict == "NUMERIC"
     assert "earlier result" in found.sentence
 
 
-async def test_a_state_that_drifts_is_found(contests):
-    found = judged(await contests.time(cheat(DRIFTING)))
+def test_a_state_that_drifts_is_found(contests):
+    found = judged(contests.time(cheat(DRIFTING)))
     assert found.verdict == "STATE_DRIFT", found.sentence
 
 
-async def test_raising_while_timed_gives_no_number(contests):
-    timed = await contests.time(cheat(RAISES_LATER))
+def test_raising_while_timed_gives_no_number(contests):
+    timed = contests.time(cheat(RAISES_LATER))
     assert timed.failed == "ValueError: not any more"
     assert timed.sets == ()
 
 
-async def test_leaving_while_timed_is_told(contests):
-    timed = await contests.time(cheat(LEAVES_LATER))
+def test_leaving_while_timed_is_told(contests):
+    timed = contests.time(cheat(LEAVES_LATER))
     assert "ended its own process" in timed.failed
-    again = await contests.time(HONEST)
+    again = contests.time(HONEST)
     assert not again.failed, again.failed
 
 
-async def test_never_returning_is_a_timeout(contests):
-    timed = await contests.time(cheat(NEVER_RETURNS), compile_seconds=1.0)
+def test_never_returning_is_a_timeout(contests):
+    timed = contests.time(cheat(NEVER_RETURNS), compile_seconds=1.0)
     assert timed.failed.startswith(("TooSlow", "TIMEOUT")), timed.failed
-    assert not (await contests.time(HONEST)).failed
+    assert not contests.time(HONEST).failed
 
 
-async def test_an_output_that_is_written_later_is_suspicious(contests):
-    found = judged(await contests.time(cheat(LATE)))
+def test_an_output_that_is_written_later_is_suspicious(contests):
+    found = judged(contests.time(cheat(LATE)))
     assert found.verdict in ("SUSPICIOUS", "NUMERIC", "STATE_DRIFT"), found.sentence
 
 
-async def test_processes_stay_warm_and_a_fresh_contest_gets_new_ones(contests):
-    pool = contests.timer.pool
-    await contests.time(HONEST)
-    first = {stand.place.nonce for stand in pool._idle.values()}
-    await contests.time(HONEST)
-    assert {stand.place.nonce for stand in pool._idle.values()} == first
-    await contests.time(HONEST, fresh=True)
-    again = {stand.place.nonce for stand in pool._idle.values()}
-    assert not again & first
-    await pool.close()
-    assert pool.size == 0
+def nonces(contests):
+    return {stand.place.nonce for stand in contests.timer.pool._idle.values()}
 
 
-async def test_a_stranger_gets_no_answer(contests):
-    await contests.time(HONEST)
+def test_processes_stay_warm_and_a_fresh_contest_gets_new_ones(contests):
+    contests.time(HONEST)
+    first = nonces(contests)
+    contests.time(HONEST)
+    assert nonces(contests) == first
+    contests.time(HONEST, fresh=True)
+    assert len(nonces(contests) - first) == 2  # the reference and its copy; no candidate stays
+    contests.loop.run_until_complete(contests.timer.pool.close())
+    assert contests.timer.pool.size == 0
+
+
+def test_a_stranger_gets_no_answer(contests):
+    contests.time(HONEST)
     place = next(iter(contests.timer.pool._idle.values())).place
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stranger:
         stranger.settimeout(10)

@@ -1,5 +1,6 @@
 """Contests on the CPU: the real processes and sockets, with the host's clock for the device's."""
 
+import asyncio
 import textwrap
 
 from mtmc_engine.core.graph import TensorSpec
@@ -8,6 +9,7 @@ from mtmc_engine.proof.subject import Bounds
 from mtmc_engine.proof.timing.gpu_timer import GpuTimer, folder_for
 from mtmc_engine.proof.timing.timer import CANDIDATE, COPY, EAGER, Contest, Entrant
 from mtmc_engine.proof.wire import Build, CandidateCode
+from mtmc_engine.system.jobs import Workshop
 
 HEAD = """
 import torch
@@ -46,11 +48,12 @@ class ModelNew(Model):
 
 
 class Contests:
-    """Contests in one folder, with the warm parents of a workshop."""
+    """Contests in one folder."""
 
-    def __init__(self, folder, workshop):
-        self.folder, self.timer = folder, GpuTimer(workshop, Bounds())
-        self.said = []
+    def __init__(self, folder):
+        self.folder, self.workshop = folder, Workshop()
+        self.loop = asyncio.new_event_loop()
+        self.timer = GpuTimer(self.workshop, Bounds())
         (folder / "operator_file.py").write_text(HEAD + REFERENCE)
         (folder / "lock").touch()
         self.count = 0
@@ -78,7 +81,11 @@ class Contests:
         }
         return Contest(**(given | options))
 
-    async def time(self, candidate, **options):
-        return await self.timer.time(
-            self.contest(candidate, **options), lambda *told: self.said.append(told)
-        )
+    def time(self, candidate, **options):
+        work = self.timer.time(self.contest(candidate, **options), lambda *told: None)
+        return self.loop.run_until_complete(work)
+
+    def close(self):
+        self.loop.run_until_complete(self.timer.pool.close())
+        self.loop.run_until_complete(self.workshop.close())
+        self.loop.close()

@@ -31,6 +31,10 @@ def facts(arguments, report):
     }
 
 
+def surroundings(arguments, report):
+    return {"environment": dict(os.environ), "path": sys.path}
+
+
 def counts(arguments, report):
     for n in range(arguments["n"]):
         report({"done": n})

@@ -52,7 +52,7 @@ def _aliased(proof: Proof) -> Outcome | None:
         if bad:
             name = cases[call.case].name
             which = f"output {bad[0]}" if bad[0] else "its output"
-            sentence = f"{which} shares memory with an input ({name})"
+            sentence = f"{which} shares memory with an input or a weight ({name})"
             return Outcome(Class.ALIASED, sentence, {"case": name, "outputs": bad})
     return None
 

@@ -206,7 +206,9 @@ def _ran(proof: Proof, ran: Ran, cases: dict[int, Case], log: str) -> Outcome | 
 
 
 def _advisory(case: Case) -> str:
-    return "NaN in its input" if case.distribution == "with NaN" else "empty input"
+    return (
+        "NaN in its input (see TASK['nan'])" if case.distribution == "with NaN" else "empty input"
+    )
 
 
 async def _judged(proof: Proof, archive: Archive, results: Path, stop: str) -> Judged:

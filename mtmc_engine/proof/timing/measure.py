@@ -72,13 +72,20 @@ def judge_times(timed: Timed, baseline: str, floor_us: float, least_us: float) -
         "missing": timed.missing,
     }
     evidence |= _clocks(sets[0], timed)
+    hidden = _hidden(sets)
+    if hidden:
+        return Found(Class.SUSPICIOUS, hidden, measurement, evidence)
     if timed.rechecked.verdict:
         wrong = timed.rechecked
         evidence |= wrong.evidence
         return Found(Class(wrong.verdict), wrong.sentence, measurement, evidence)
-    suspicion = _suspicion(sets, least_us)
-    if suspicion:
-        return Found(Class.SUSPICIOUS, suspicion, measurement, evidence)
+    time_us = measurement.time_us
+    if time_us < _UNDER * least_us:
+        sentence = (
+            f"{time_us:.1f} µs is less than the {least_us:.1f} µs that moving its bytes takes: "
+            "it cannot have done the work"
+        )
+        return Found(Class.SUSPICIOUS, sentence, measurement, evidence)
     verdict = decide(against[baseline], noise)
     return Found(
         verdict, _sentence(verdict, against[baseline], baseline, noise), measurement, evidence
@@ -120,14 +127,8 @@ def _contestant(one: Sampled, name: str) -> Contestant:
     return Contestant(name, _time(one, name), tuple(samples[:_MOST_SAMPLES]))
 
 
-def _suspicion(sets: Sequence[Sampled], least_us: float) -> str:
-    """Why the samples cannot be believed, "" where they can."""
-    time_us = _time(sets[0], CANDIDATE)
-    if time_us < _UNDER * least_us:
-        return (
-            f"{time_us:.1f} µs is less than the {least_us:.1f} µs that moving its bytes takes: "
-            "it cannot have done the work"
-        )
+def _hidden(sets: Sequence[Sampled]) -> str:
+    """Where the clocks show work that the events do not, "" where they agree."""
     for one in sets:
         events, call = _time(one, CANDIDATE), one.call_us.get(CANDIDATE, 0.0)
         explained = max(events, one.enqueue_us.get(CANDIDATE, 0.0))

@@ -215,6 +215,7 @@ def _raw(tensor: torch.Tensor) -> torch.Tensor:
     flat = tensor.reshape(-1)
     if not flat.numel():
         return flat.new_empty(0, dtype=torch.uint8)
+    flat = flat.as_strided(flat.shape, (1,))  # a single element may have any stride
     return (torch.view_as_real(flat).reshape(-1) if flat.is_complex() else flat).view(torch.uint8)
 
 

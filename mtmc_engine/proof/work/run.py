@@ -261,8 +261,9 @@ class _Actor:
         return found
 
     def _aliased(self, value: Any) -> tuple[str, ...]:
-        """Paths of outputs that live in an input's storage."""
-        own = {_storage(v) for v in self.inputs if isinstance(v, torch.Tensor) and v.numel()}
+        """Paths of outputs that live in an input's storage or in that of the module's state."""
+        given = (*self.inputs, *self._state())
+        own = {_storage(v) for v in given if isinstance(v, torch.Tensor) and v.numel()}
         return tuple(
             path
             for path, leaf in leaves(value)
@@ -276,8 +277,7 @@ class _Actor:
         """
         if len(values) < 2:
             return ()
-        state = self.made.state_dict().values() if isinstance(self.made, torch.nn.Module) else ()
-        given = {_storage(v) for v in (*self.inputs, *state) if isinstance(v, torch.Tensor)}
+        given = {_storage(v) for v in (*self.inputs, *self._state()) if isinstance(v, torch.Tensor)}
         pairs = zip(leaves(values[0]), leaves(values[1]), strict=False)
         return tuple(
             path
@@ -288,6 +288,10 @@ class _Actor:
             and _storage(first) == _storage(second)
             and _storage(first) not in given
         )
+
+    def _state(self) -> list[torch.Tensor]:
+        made = self.made
+        return list(made.state_dict().values()) if isinstance(made, torch.nn.Module) else []
 
     def _drifted(self) -> tuple[str, ...]:
         """Parameters and buffers that the call changed, where their values are no results."""

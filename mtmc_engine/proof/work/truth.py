@@ -116,11 +116,12 @@ class _Witness:
         put(self.folder, f"inputs-{number}", inputs)
         digest = put(self.folder, f"truth-{number}", saved, self.key)
         if (case.layout, case.distribution) == ("contiguous", "own"):
-            self.weak.compare_with_earlier(case, floats)
+            true = [entry["truth"] for entry in saved["outputs"]]
+            self.weak.compare_with_earlier(case, [value for value in true if is_float(value)])
         if case.own:
             self.weak.look(facts, saved["outputs"], result.before)
         repeats = not case.repeat or self._repeats(case, inputs, result)
-        return Truth("", digest, tuple(facts), _aliased(result), repeats)
+        return Truth("", digest, tuple(facts), _aliased(result, self.model), repeats)
 
     def _less_finite(self, share: float, case: Case) -> bool:
         """Whether other contents overflow where the file's own do not."""
@@ -279,9 +280,11 @@ def _outputs(result: _Result, like: list[tuple[str, Any]] | None = None) -> list
     return found
 
 
-def _aliased(result: _Result) -> tuple[str, ...]:
-    """Paths of outputs that live in an input's storage."""
-    own = {v.untyped_storage().data_ptr() for v in result.inputs if isinstance(v, torch.Tensor)}
+def _aliased(result: _Result, model: Any) -> tuple[str, ...]:
+    """Paths of outputs that live in an input's storage or in that of the module's state."""
+    state = model.state_dict().values() if isinstance(model, torch.nn.Module) else ()
+    given = (*result.inputs, *state, *result.buffers.values())
+    own = {v.untyped_storage().data_ptr() for v in given if isinstance(v, torch.Tensor)}
     return tuple(
         path
         for path, leaf in leaves(result.value)

@@ -1,0 +1,1 @@
+"""Folders of tasks, walked without anybody watching: one line a task, totals by family."""

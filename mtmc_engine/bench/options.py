@@ -1,0 +1,56 @@
+"""What a bench was asked to do."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Protocol = Literal["strict", "plain"]
+Precision = Literal["match", "tf32"]
+_Seconds = Annotated[float, Meta(gt=0)]
+_Count = Annotated[int, Meta(ge=1)]
+
+
+class BenchOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of `python -m mtmc_engine bench`.
+
+    paths:    folders of tasks, or files.
+    budget_s: seconds after which the bench stops and can be resumed; None: until all is done.
+    jobs:     children that compile at once; None: one for each core.
+    json:     file of results, one line a task; "" for none.
+    resume:   tasks that have a line there are not run again.
+    protocol: "strict" counts a task as proven only where the hidden inputs were among its cases.
+    precision: of every contestant alike, whatever the file's TASK says.
+    steps:    most attempts of a task. task_s: seconds after which a walk takes its best so far.
+    """
+
+    paths: tuple[str, ...]
+    budget_s: _Seconds | None = None
+    jobs: _Count | None = None
+    json: str = ""
+    resume: bool = False
+    protocol: Protocol = "strict"
+    precision: Precision = "match"
+    target: str = ""
+    seed: int = 0
+    steps: _Count = 8
+    task_s: _Seconds = 300.0
+
+    @property
+    def children(self) -> int:
+        """Children that compile at once."""
+        return self.jobs or len(os.sched_getaffinity(0))
+
+    def walkers(self, measured: bool) -> int:
+        """Tasks that are walked at once.
+
+        A GPU is shared by few, so that one can compute while another one samples or compiles;
+        without one every walk needs about two cores.
+        """
+        return max(1, min(4, self.children // 4) if measured else self.children // 2)
+
+    def openers(self, measured: bool) -> int:
+        """Tasks that are opened and compiled ahead at once."""
+        return max(1, (self.children - self.walkers(measured)) // 2)
