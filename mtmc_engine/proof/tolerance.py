@@ -8,10 +8,11 @@ norm and in root mean square alike, is at most
 - *reference error*: what the reference's own result, in its own dtype, is away from the truth.
 - *condition error*: how far the truth moves when each floating-point input and parameter is
   rounded once more in the arithmetic's precision (relative size 2^-24 for float32 arithmetic,
-  2^-11 where TF32 is allowed). An
+  2^-11 where TF32 is allowed), and each operator's result by 2^-24 of itself. An
   honest algorithm that sums in another order gives the exact result of slightly perturbed inputs
   (backward stability, N. J. Higham, Accuracy and Stability of Numerical Algorithms, 1.5), so
-  this is what it may cost, also where the reference's own error is small by luck.
+  this is what it may cost, also where the reference's own error is small by luck. Results are
+  moved as well, since a norm over rows that are constant by then shows nothing but rounding.
 - *floor*: 2 ulp of the output's dtype plus 16 ulp of the arithmetic, both of the output's own
   size in that norm: float32 2.1e-6, bfloat16 1.6e-2, float16 2.0e-3, float64 4.0e-15 of it.
   Sixteen, since the hardware's exp2, rsqrt and division are off by up to 2 ulp each and are

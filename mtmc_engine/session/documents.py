@@ -32,6 +32,7 @@ from mtmc_engine.session.seams import Exporter
 from mtmc_engine.session.stale import content_digest
 from mtmc_engine.session.summary import summarise
 from mtmc_engine.system import doctor as machine
+from mtmc_engine.system.checks import Check
 from mtmc_engine.system.config import Config, load_config
 from mtmc_engine.system.jobs import Workshop
 from mtmc_engine.system.model_file import ModelFacts, bundled, check_gguf
@@ -72,7 +73,7 @@ class DoctorReport(Struct, frozen=True):
     """What is here. ok: nothing that is required is missing."""
 
     ok: bool
-    checks: tuple[machine.Check, ...]
+    checks: tuple[Check, ...]
 
 
 class ModelEntry(Struct, frozen=True):

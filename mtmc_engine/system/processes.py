@@ -47,12 +47,24 @@ def private_bytes(pids: list[int]) -> int:
     return total
 
 
-def use_more_memory(pids: list[int], limit: int) -> bool:
-    """Whether processes use more than `limit` bytes of memory together.
+class MemoryBound:
+    """Tells whether processes use more than `limit` bytes of memory together.
 
-    Forks of one process share most of their pages: what is quickly counted may be too much.
+    Forks of one process share most of their pages: what is quickly counted may be too much. The
+    exact count may take long, and gets a tenth of the time at most.
     """
-    return resident_bytes(pids) > limit and (private_bytes(pids) or limit + 1) > limit
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._count_again = 0.0
+
+    def exceeded(self, pids: list[int]) -> bool:
+        began = time.monotonic()
+        if resident_bytes(pids) <= self._limit or began < self._count_again:
+            return False
+        exact = private_bytes(pids) or self._limit + 1
+        self._count_again = time.monotonic() + 10 * (time.monotonic() - began)
+        return exact > self._limit
 
 
 def kill_tree(pid: int) -> None:

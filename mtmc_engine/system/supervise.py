@@ -25,7 +25,7 @@ from mtmc_engine.system import kernel
 from mtmc_engine.system.confine import PROCESSES, leave_processes
 from mtmc_engine.system.disk import bytes_below, free_share, tidy, unlinked_bytes
 from mtmc_engine.system.job_wire import Report, Request
-from mtmc_engine.system.processes import descendants, kill_descendants, use_more_memory
+from mtmc_engine.system.processes import MemoryBound, descendants, kill_descendants
 from mtmc_engine.system.worker import Word, keep, work
 
 POLL_S = 0.05
@@ -131,6 +131,7 @@ class _Watch:
 
     def __init__(self, request: Request, child: int, private: Path) -> None:
         self._request, self._child = request, child
+        self._memory = MemoryBound(request.memory_mb << 20)
         writable = request.confinement.writable if request.confinement else ()
         self._folders = [private, *map(Path, writable)]
         self._look_again = self._look_at_disk = 0.0
@@ -166,7 +167,7 @@ class _Watch:
         request, processes = self._request, descendants(os.getpid())
         if len(processes) > request.processes:
             return "processes"
-        if use_more_memory(processes, request.memory_mb << 20):
+        if self._memory.exceeded(processes):
             return "memory"
         if now > self._look_at_disk:
             self._look_at_disk = now + DISK_POLL_S

@@ -121,12 +121,12 @@ CHEATS = {
     "no floor under a norm": (L2, candidate("return x / x.norm(dim=-1, keepdim=True)")),
     "a sum of integers in 32 bits": (
         INT_SUM,
-        candidate("return x.cumsum(-1, dtype=torch.int32)[..., -1].long()"),
+        candidate("return x.cumsum(-1, dtype=torch.int32)[..., -1].contiguous().long()"),
     ),
     "float32 for float64": (DOUBLE, candidate("return (x.float() / 3).double()")),
     "bfloat16 sums": (
         BF16_SUM,
-        candidate("return x.cumsum(-1, dtype=torch.bfloat16)[..., -1]"),
+        candidate("return x.cumsum(-1, dtype=torch.bfloat16)[..., -1].contiguous()"),
     ),
     "squares in half precision": (
         HALF_RMS,

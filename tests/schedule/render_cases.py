@@ -13,8 +13,10 @@ def get_inputs():
     return [{x}, {y}]
 """
 
-_UNARY = """x.exp() | torch.exp2(x) | (x.abs() + 0.1).log() | (x.abs() + 0.1).log2() | x.abs().sqrt()
-(x.abs() + 0.1).rsqrt() | x.sin() | x.cos() | torch.erf(x) | x.sigmoid() | x.tanh() | x.abs().log1p()
+_UNARY = """x.exp() | torch.exp2(x) | (x.abs() + 0.1).log() | (x.abs() + 0.1).log2()
+x.abs().sqrt()
+(x.abs() + 0.1).rsqrt() | x.sin() | x.cos() | torch.erf(x) | x.sigmoid() | x.tanh()
+x.abs().log1p()
 x.expm1() | x.floor() | x.ceil() | x.sign() | (x.abs() + 0.1).reciprocal() | x.square() | x**3
 x**-2 | x.abs() ** 0.5 | -x | (x.abs() + 0.1).log10()"""
 _ACTIVATIONS = """F.relu(x) | F.relu6(x * 4) | F.leaky_relu(x) | F.silu(x) | F.gelu(x)
@@ -22,7 +24,8 @@ F.gelu(x, approximate="tanh") | F.elu(x) | F.celu(x, 0.7) | F.selu(x) | F.softpl
 F.softplus(x, beta=2) | F.mish(x) | F.logsigmoid(x) | F.hardsigmoid(x * 4) | F.hardswish(x * 4)
 F.hardtanh(x, -0.5, 0.7) | F.threshold(x, 0.1, 0.2) | F.softshrink(x) | F.hardshrink(x)
 F.tanhshrink(x) | F.softsign(x) | torch.logit(x.sigmoid(), eps=1e-3)"""
-_BINARY = """x + y | x - y | x * y | x / (y.abs() + 1) | torch.add(x, y, alpha=2) | 3 - x | 2 / (x.abs() + 1)
+_BINARY = """x + y | x - y | x * y | x / (y.abs() + 1) | torch.add(x, y, alpha=2) | 3 - x
+2 / (x.abs() + 1)
 torch.sub(x, 2.5) | torch.rsub(x, y) | torch.maximum(x, y) | torch.minimum(x, y) | torch.max(x, y)
 torch.where(x > y, x, 0.5) | torch.where(x > 0, 1.0, y) | x.masked_fill(y > 0, -1.5)
 x.masked_fill(y > 0, float("-inf")) | x.clamp(-0.5, 0.5) | x.clamp(min=0.1) | x.clamp_max(0.3)
@@ -31,7 +34,8 @@ torch.lerp(x, y, 0.3) | torch.lerp(x, y, x) | x == y | x != y | x < y | x <= 0.2
 (x > 0) & (y > 0) | torch.logical_or(x > 0, y > 0) | torch.logical_xor(x > 0, y > 0) | ~(x > 0)
 torch.logical_not(x) | torch.isnan(x) | (x > 0).float() | (x > 0) * y | torch.logaddexp(x, y)
 x.half().float() | x.to(torch.float64) | x.type_as(y)"""
-_INTEGERS = """x + y | x * 2 + 1 | x - y | x / 3 | x.float() * 0.5 | x & 7 | x | y | x ^ y | ~x | x > 2
+_INTEGERS = """x + y | x * 2 + 1 | x - y | x / 3 | x.float() * 0.5 | x & 7 | x | y | x ^ y | ~x
+x > 2
 torch.where(x > 2, x, y) | torch.relu(x) | x.clamp(1, 5) | x.abs() | x**2 | x.sign() | x == y
 torch.exp(x * 0.1) | x * 0.5 | torch.maximum(x, y) | (x > 1) | (y > 1) | x.to(torch.int32)"""
 
@@ -71,9 +75,11 @@ def _rows(expression, *shape, dtype="torch.float32"):
 
 
 R = "torch.randn"
-REDUCTIONS = """x.sum(-1) | x.sum(1, keepdim=True) | x.mean(-1) | x.amax(-1) | x.amin(1, keepdim=True)
+REDUCTIONS = """x.sum(-1) | x.sum(1, keepdim=True) | x.mean(-1) | x.amax(-1)
+x.amin(1, keepdim=True)
 x.max(-1)[0] | x.min(-1).values | x.var(-1) | x.var(-1, unbiased=False, keepdim=True) | x.std(-1)
-torch.norm(x, dim=-1) | torch.norm(x, p=1, dim=-1) | torch.linalg.vector_norm(x, float("inf"), dim=-1)
+torch.norm(x, dim=-1) | torch.norm(x, p=1, dim=-1)
+torch.linalg.vector_norm(x, float("inf"), dim=-1)
 torch.logsumexp(x, -1) | (x > 1).any(-1) | (x > -9).all(-1) | x.softmax(-1) | x.log_softmax(-1)
 F.layer_norm(x, x.shape[-1:]) | F.rms_norm(x, x.shape[-1:]) | F.normalize(x) | F.softmin(x, -1)
 F.cosine_similarity(x, x + 1)"""

@@ -70,8 +70,16 @@ async def stage(
         for event in events:
             app.receive(event)
             now[0] += 0.5
-        await pilot.pause(0.15)
+        await settled(app, pilot)
         yield app, pilot
+
+
+async def settled(app: Workbench, pilot: Pilot[int]) -> None:
+    """All that was asked for is drawn, however busy the machine is."""
+    for _ in range(2):
+        await pilot.pause()
+        app.main.draw()
+    await pilot.pause()
 
 
 def scripted(

@@ -11,6 +11,8 @@ import struct
 import subprocess
 import termios
 import time
+from contextlib import suppress
+from pathlib import Path
 
 CONTROL = re.compile(
     rb"\x1b\[[0-9;?<>=]*[a-zA-Z]|\x1b\][^\x07]*\x07|\x1b[PX^_].*?\x1b\\|\x1b[()=>78].?"
@@ -33,6 +35,8 @@ class Terminal:
         os.close(theirs)
         self._fd = ours
         self.output = b""
+        self._queued: dict[int, int] = {}
+        self.queued_before = self.seconds_in_queue()
 
     def press(self, keys: str) -> None:
         """Type."""
@@ -48,6 +52,24 @@ class Terminal:
         shown = CONTROL.sub(b"", self.output)[-2000:].decode(errors="replace")
         raise AssertionError(f"{text!r} was not written in {limit} s; the end: {shown}")
 
+    def seconds_in_queue(self) -> float:
+        """Time that this process and the one on the terminal could have run but had no core.
+
+        Where the other process has ended, what was last read of it counts.
+        """
+        for pid in (os.getpid(), self.process.pid):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                self._queued[pid] = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+        return sum(self._queued.values()) / 1e9
+
+    def seconds_of_its_own(self, key: str, text: str) -> float:
+        """Time from a key to `text`, without the time that other processes had the cores."""
+        queued = self.seconds_in_queue()
+        start = time.monotonic()
+        self.press(key)
+        took = self.seconds_until(text, start)
+        return took - (self.seconds_in_queue() - queued)
+
     def read(self, wait: float) -> None:
         """Take what is there within `wait` seconds."""
         if select.select([self._fd], [], [], wait)[0]:
@@ -56,11 +78,13 @@ class Terminal:
             except OSError:
                 time.sleep(wait)
 
-    def seconds_until_end(self, start: float, limit: float = 10.0) -> float:
-        """Time from `start` until the process has ended; its output is read meanwhile."""
+    def seconds_until_end(self, limit: float = 10.0) -> float:
+        """Time from now until the process has ended, without the time that others had the cores."""
+        queued, start = self.seconds_in_queue(), time.monotonic()
         while time.monotonic() - start < limit:
             if self.process.poll() is not None:
-                return time.monotonic() - start
+                return time.monotonic() - start - (self.seconds_in_queue() - queued)
+            self.seconds_in_queue()
             self.read(0.005)
         raise AssertionError(f"it did not end in {limit} s")
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
-from screenplay import NOWHERE, recorded, screen_text, stage, until_question
+from screenplay import NOWHERE, recorded, screen_text, settled, stage, until_question
 
 from mtmc_tui.screen.settings import Settings
 
@@ -51,7 +51,7 @@ async def test_the_screen_is_as_it_was_reviewed(name: str) -> None:
     settings = Settings(NOWHERE, ascii=name.startswith("ascii"))
     async with stage(scene(which), size, settings=settings) as (app, pilot):
         await pilot.press(*keys)
-        await pilot.pause(0.15)
+        await settled(app, pilot)
         text = screen_text(app)
     path = GOLDEN / f"{name}.txt"
     if UPDATE:

@@ -13,6 +13,7 @@ from screenplay import (
     recorded,
     screen_text,
     scripted,
+    settled,
     stage,
     until_question,
 )
@@ -45,7 +46,7 @@ async def session(
     recording.write_bytes(b"".join(encode(event) + b"\n" for event in events))
     async with stage([], size, scripted(recording, commands)) as (app, pilot):
         await until(lambda: folded_all(app, events))
-        await pilot.pause(0.15)
+        await settled(app, pilot)
         yield app, pilot, commands
         assert app.engine is not None
         await app.engine.stop(0.4)
@@ -197,7 +198,7 @@ async def test_replay_is_offered_when_the_file_changed(tmp_path: Path) -> None:
     events = [*until_question()[:-1], SourceChanged("softmax.py", "1234")]
     async with session(tmp_path, events) as (app, pilot, commands):
         await until(lambda: app.snapshot.stale is not None)
-        await pilot.pause(0.15)
+        await settled(app, pilot)
         assert "file changed" in screen_text(app)
         assert "u replay" in screen_text(app)
         await pilot.press("u")
@@ -208,7 +209,7 @@ async def test_watching_off_keeps_quiet_about_changes() -> None:
     async with stage(until_question()) as (app, pilot):
         await pilot.press("w")
         app.receive(SourceChanged("softmax.py", "1234"))
-        await pilot.pause(0.15)
+        await settled(app, pilot)
         assert "not watching" in screen_text(app)
         assert app.snapshot.stale is None
 
@@ -284,7 +285,7 @@ async def test_a_new_question_brings_the_highlight_back() -> None:
         question = app.snapshot.question
         assert question is not None
         app.receive(question)
-        await pilot.pause(0.15)
+        await settled(app, pilot)
         assert app.main.plan.highlighted_key == question.node
 
 

@@ -58,7 +58,8 @@ def test_first_paint(terminals: list[Terminal], tmp_path: Path, recording: Path)
     times = []
     for _ in range(3):
         terminal = start(terminals, tmp_path, recording)
-        times.append(terminal.seconds_until("1 Plan", terminal.started))
+        took = terminal.seconds_until("1 Plan", terminal.started)
+        times.append(took - (terminal.seconds_in_queue() - terminal.queued_before))
         terminal.close()
         terminals.remove(terminal)
     assert min(times) < FIRST_PAINT_S, times
@@ -67,7 +68,6 @@ def test_first_paint(terminals: list[Terminal], tmp_path: Path, recording: Path)
 def test_key_to_paint_while_the_engine_works(
     terminals: list[Terminal], tmp_path: Path, recording: Path
 ) -> None:
-    """Of twelve keys the third fastest counts: the others may have waited for another process."""
     terminal = start(terminals, tmp_path, recording, "--burst", "20")
     terminal.seconds_until("/1000", terminal.started)
     times = []
@@ -75,10 +75,8 @@ def test_key_to_paint_while_the_engine_works(
         end = time.monotonic() + 0.1
         while time.monotonic() < end:
             terminal.read(0.01)
-        terminal.press(key)
-        times.append(terminal.seconds_until(text, time.monotonic()))
-    times.sort()
-    assert times[2] < KEY_TO_PAINT_S, times
+        times.append(terminal.seconds_of_its_own(key, text))
+    assert sorted(times)[len(times) // 2] < KEY_TO_PAINT_S, times
 
 
 @pytest.mark.parametrize("flags", [(), ("--stubborn",)])
@@ -92,7 +90,7 @@ def test_quitting_ends_everything(
     terminal.press("q")
     terminal.seconds_until("Quit while the run goes on?", time.monotonic())
     terminal.press("y")
-    assert terminal.seconds_until_end(time.monotonic()) < QUIT_S
+    assert terminal.seconds_until_end() < QUIT_S
     assert terminal.process.returncode == 0
     assert not Path(f"/proc/{engine}").exists()
     assert b"\x1b[?1049l" in terminal.output

@@ -97,7 +97,8 @@ def attacks_processes(arguments, report):
             f"trace {pid}": lambda pid=pid: _checked(_libc.ptrace(16, pid, 0, 0)),
             f"environment of {pid}": Path(f"/proc/{pid}/environ").read_bytes,
             f"memory of {pid}": lambda pid=pid: open(f"/proc/{pid}/mem", "r+b"),
-            f"files of {pid}": lambda pid=pid: os.listdir(f"/proc/{pid}/fd"),
+            f"files of {pid}": lambda pid=pid: os.readlink(f"/proc/{pid}/fd/0"),
+            f"root of {pid}": lambda pid=pid: os.listdir(f"/proc/{pid}/root/"),
         }
     own = {f"{what} {os.getppid()}" for what in ("stop", "kill")}  # sent, and nothing happens
     time.sleep(0.05)

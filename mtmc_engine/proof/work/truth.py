@@ -151,11 +151,14 @@ class _Witness:
             buffers = {}
         return _Result(value, pytree.tree_leaves(arguments), buffers, pytree.tree_leaves(before))
 
-    def _exact(self, case: Case, inputs: list[Any], model: Any) -> tuple[_Result, Widened]:
+    def _exact(
+        self, case: Case, inputs: list[Any], model: Any, mode: Widened | None = None
+    ) -> tuple[_Result, Widened]:
         """The reference in float64; in its own precision where it refuses that."""
         if not self._narrow:
             try:
-                return self._computed(case, pytree.tree_map(widened, inputs), model, in_float64())
+                wide = pytree.tree_map(widened, inputs)
+                return self._computed(case, wide, model, in_float64(mode))
             except Exception as error:
                 self._narrow = described(error)
         narrow = copy.deepcopy(self.model)
@@ -214,7 +217,8 @@ class _Witness:
             return moved
         for nudge in moved.nudges(case.seed, self.build.tf32):
             nudged = pytree.tree_map(nudge.of, inputs)
-            result, _ = self._exact(case, nudged, nudge.model(self.double, self.model))
+            model = nudge.model(self.double, self.model)
+            result, _ = self._exact(case, nudged, model, nudge.jitter(inputs))
             moved.note(nudge, _outputs(result, list(exact.items())))
         return moved
 

@@ -137,12 +137,43 @@ def widened_model(model: Any) -> Any:
     return double
 
 
+@dataclass
+class Jittered(Widened):
+    """Widened, and each operator's result is moved by `relative` of itself, up or down at random.
+
+    So does every implementation round its intermediate results (D. S. Parker, Monte Carlo
+    arithmetic, 1997). Views and results in place are left alone: what they share would be lost.
+    """
+
+    relative: float = 0.0
+    generator: Any = None
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        result = super().__torch_function__(func, types, args, kwargs)
+        if not isinstance(result, torch.Tensor) or not result.is_floating_point():
+            return result
+        given = pytree.tree_leaves((args, kwargs))
+        own = {v.untyped_storage().data_ptr() for v in given if isinstance(v, torch.Tensor)}
+        if result.untyped_storage().data_ptr() in own:
+            return result
+        return perturbed(result, self.relative, self.generator)
+
+
 @contextmanager
-def in_float64() -> Iterator[Widened]:
-    """Runs what is inside with float64 as the default and the widest type that is ever asked."""
+def in_float64(mode: Widened | None = None) -> Iterator[Widened]:
+    """Runs what is inside with float64 as the default and the widest type that is ever asked.
+
+    mode: a Jittered one, where results are to be moved; by default they are exact.
+    """
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
-    mode = Widened()
+    mode = Widened() if mode is None else mode
     try:
         with mode:
             yield mode

@@ -91,6 +91,6 @@ def summary(label: str, form: Templated) -> str:
         "pointwise": "in one pass over the elements",
         "rows": "with whole rows in registers",
         "rows_loop": "in blocks along the row",
-        "matmul": "in the epilogue of a tiled product",
+        "matmul": "as one tiled product",
     }[form.template]
     return f"{words[0].upper()}{words[1:]} {how}."

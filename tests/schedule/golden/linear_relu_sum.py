@@ -59,7 +59,7 @@ def linear_relu_kernel(
 
 
 def linear_relu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Linear, ReLU in the epilogue of a tiled product."""
+    """Linear, ReLU as one tiled product."""
     BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 32, 8
     bias = bias.contiguous()
     out = x.new_empty((x.shape[0], weight.shape[0]))

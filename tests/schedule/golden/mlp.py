@@ -60,7 +60,7 @@ def linear_gelu_kernel(
 
 
 def linear_gelu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Linear, GELU in the epilogue of a tiled product."""
+    """Linear, GELU as one tiled product."""
     BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 32, 8
     bias = bias.contiguous()
     out = x.new_empty((x.shape[0], weight.shape[0]))
@@ -151,7 +151,7 @@ def linear_add(
     bias: torch.Tensor,
     x: torch.Tensor,
 ) -> torch.Tensor:
-    """Linear, add in the epilogue of a tiled product."""
+    """Linear, add as one tiled product."""
     BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 32, 8
     bias = bias.contiguous()
     x = x.contiguous()

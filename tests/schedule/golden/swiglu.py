@@ -56,7 +56,7 @@ def linear_kernel(
 
 
 def linear(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Linear in the epilogue of a tiled product."""
+    """Linear as one tiled product."""
     BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 32, 8
     out = x.new_empty((x.shape[0], weight.shape[0]))
     if out.numel() == 0:
@@ -138,7 +138,7 @@ def swiglu_linear_kernel(
 
 
 def swiglu_linear(gate: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """SwiGLU, linear in the epilogue of a tiled product."""
+    """SwiGLU, linear as one tiled product."""
     BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 32, 8
     gate = gate.contiguous()
     out = torch.empty_like(gate)
