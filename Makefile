@@ -1,4 +1,5 @@
 # make demo: install everything and optimise a sample.   make test: the whole test suite.
+# make soak: what takes hours.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ PINS := pyproject.toml constraints.txt
 # Vision support of llama.cpp is not used and costs a third of its build time.
 LLAMA_FLAGS := -DLLAVA_BUILD=OFF
 
-.PHONY: demo test check lint types contracts install dev clean
+.PHONY: demo test soak check lint types contracts install dev clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/mtmc-tui samples/softmax.py --display plain --yes --steps 3 --export $(VENV)/demo
@@ -16,6 +17,11 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(ARGS)
+
+# Hours: thousands of faulted programs, honest kernels under many seeds, simulated timings. The
+# tables go to the terminal. MTMC_SOAK_SEEDS and MTMC_SOAK_PROGRAMS make it shorter or longer.
+soak: $(VENV)/.dev
+	$(BIN)/python -m pytest -m soak -s -q --timeout=0 $(ARGS)
 
 check: lint types contracts test
 

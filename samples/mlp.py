@@ -1,4 +1,4 @@
-"""The feed-forward block of a transformer: linear, GELU, linear, added to its input."""
+"""The feed-forward block of a transformer: linear, GELU, linear, added to its input, in bfloat16."""
 
 import torch
 from torch import nn
@@ -11,16 +11,16 @@ HIDDEN = 4 * WIDTH
 class Model(nn.Module):
     def __init__(self, width: int, hidden: int):
         super().__init__()
-        self.expand = nn.Linear(width, hidden)
+        self.expand = nn.Linear(width, hidden, dtype=torch.bfloat16)
         self.activation = nn.GELU()
-        self.contract = nn.Linear(hidden, width)
+        self.contract = nn.Linear(hidden, width, dtype=torch.bfloat16)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + self.contract(self.activation(self.expand(x)))
 
 
 def get_inputs():
-    return [torch.randn(TOKENS, WIDTH)]
+    return [torch.randn(TOKENS, WIDTH, dtype=torch.bfloat16)]
 
 
 def get_init_inputs():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from mtmc_engine.core.errors import ReferenceFailed
@@ -11,7 +12,7 @@ from mtmc_engine.proof.gates.compiling import compile_candidate
 from mtmc_engine.proof.gates.integrity import check_integrity, find_mutated
 from mtmc_engine.proof.gates.parse import SyntaxProblem, outline
 from mtmc_engine.proof.gates.proof import Outcome, Proof, sayable
-from mtmc_engine.proof.gates.timing import time_it
+from mtmc_engine.proof.gates.timing import give_up, start_early, time_it
 from mtmc_engine.proof.gates.values import launch_and_compare
 from mtmc_engine.proof.progress import GateProgress, OnGate
 from mtmc_engine.proof.subject import Bounds, Subject
@@ -63,6 +64,15 @@ class _Run:
         if outcome.verdict is not None:
             return self.closed(outcome)
         self.passed(outcome)
+        contest = start_early(self.proof)
+        try:
+            return await self._run_and_timed()
+        finally:
+            if contest is not None and self.proof.measurement is None:
+                await give_up(self.proof, contest)
+
+    async def _run_and_timed(self) -> Verdict:
+        """From the launch gate on."""
         self.open(Gate.LAUNCH)
         outcome = await launch_and_compare(self.proof, self._through_launch)
         if outcome.verdict is None:
@@ -109,6 +119,10 @@ class _Run:
         outcome = await time_it(self.proof)
         if outcome.verdict is not None and outcome.verdict is not self.proof.speed:
             return self.closed(outcome)
+        if self.proof.truths.independent and self.proof.speed is Class.FASTER:
+            self.proof.speed = Class.AMBIGUOUS
+            why = "its output does not depend on its inputs, so no gain is claimed"
+            outcome = replace(outcome, sentence=f"{outcome.sentence}; {why}")
         self.passed(outcome)
         return Verdict(
             self.proof.speed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -108,12 +108,17 @@ class Subject:
         """Compiled kernels of this candidate, for its own processes only."""
         return self.cache_of(self.source)
 
-    def confined(self, *writable: Path, hidden: Iterable[Path] = ()) -> Confinement:
-        """How its processes are shut in. writable: folders beside its compile cache, made here."""
+    def confined(self, *writable: Path) -> Confinement:
+        """How its processes are shut in. writable: folders beside its compile cache, made here.
+
+        None of them sees what the reference gave, also not earlier: what one of them learnt
+        would lie in the cache for the next.
+        """
         folders = (self.compile_cache, *writable)
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
-        return Confinement(tuple(map(str, folders)), tuple(map(str, hidden)))
+        truths = Path(self.folder).glob("truth-*/truth-*")
+        return Confinement(tuple(map(str, folders)), tuple(map(str, truths)))
 
     def build(self, device: str, randomise: bool = True) -> Build:
         """How the operator itself is built, at declared sizes."""

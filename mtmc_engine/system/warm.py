@@ -14,7 +14,6 @@ import select
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable

@@ -22,3 +22,10 @@ class ModelNew(nn.Module):
 def test_the_task_is_said_to_be_weak(court):
     verdict = court.verdict(REFERENCE, CONSTANT)
     assert any("does not depend" in warning for warning in verdict.warnings)
+
+
+def test_no_gain_is_claimed_on_it(court):
+    verdict = court.verdict(REFERENCE, CONSTANT)
+    assert verdict.verdict != "FASTER"
+    values = next(gate for gate in verdict.gates if gate.gate == "values")
+    assert any("does not depend" in sentence for sentence in values.evidence["weak"])

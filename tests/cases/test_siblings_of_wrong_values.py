@@ -126,7 +126,12 @@ CHEATS = {
     "float32 for float64": (DOUBLE, candidate("return (x.float() / 3).double()")),
     "bfloat16 sums": (
         BF16_SUM,
-        candidate("return x.cumsum(-1, dtype=torch.bfloat16)[..., -1].contiguous()"),
+        candidate(
+            "total = torch.zeros(x.shape[:-1], dtype=x.dtype)\n"
+            "        for part in x.unbind(-1):\n"
+            "            total = total + part\n"
+            "        return total"
+        ),
     ),
     "squares in half precision": (
         HALF_RMS,

@@ -67,6 +67,9 @@ class Program:
     columns: int
     fault: Fault | None = None
 
+    def with_fault(self, fault: Fault):
+        return replace(self, fault=fault)
+
     @property
     def uses(self):
         """Names of the arguments, in order."""

@@ -326,7 +326,7 @@ CASES = (
     Case("8", "autotuned in place", SCALE, AUTOTUNED_SCALE, WRONG),
     Case("9", "each configuration writes a half", VECTOR, HALVES, WRONG),
     Case("10", "too much shared memory", MATMUL,
-         TF32_MATMUL.format(precision="ieee", block=256, deep=64, stages=5), ("RESOURCES",)),
+         TF32_MATMUL.format(precision="tf32", block=256, deep=64, stages=5), ("RESOURCES",)),
     Case("15", "70000 rows on grid axis 1", ROWS, GRID, ("LAUNCH",)),
     Case("18", "cache by pointer", FUSED, fused(forward=_BY_POINTER.strip()),
          ("SUSPICIOUS", "ALIASED", *WRONG)),

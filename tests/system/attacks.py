@@ -29,6 +29,10 @@ def _checked(result):
         raise OSError(ctypes.get_errno(), "refused")
 
 
+def _opened(path, flags):
+    os.close(os.open(path, flags))
+
+
 def writes(arguments, report):
     """Make, append to, remove and rename at each place; only in the given ones it may."""
     done = []
@@ -57,7 +61,7 @@ def opens_the_disk_again(arguments, report):
         "unmount": lambda: _checked(_libc.umount2(arguments["hidden"].encode(), detach)),
         "new mounts": lambda: _checked(_libc.unshare(0x20000)),
         "node": lambda: os.mknod("disk", 0o60600, os.makedev(254, 0)),
-        "kernel settings": lambda: Path("/proc/sys/kernel/core_pattern").open("w"),
+        "kernel settings": lambda: _opened("/proc/sys/kernel/core_pattern", os.O_WRONLY),
         "chroot": lambda: os.chroot("/proc/1/root"),
     }
     done = _achieved(tries)
@@ -96,7 +100,7 @@ def attacks_processes(arguments, report):
             f"kill {pid}": lambda pid=pid: os.kill(pid, signal.SIGKILL),
             f"trace {pid}": lambda pid=pid: _checked(_libc.ptrace(16, pid, 0, 0)),
             f"environment of {pid}": Path(f"/proc/{pid}/environ").read_bytes,
-            f"memory of {pid}": lambda pid=pid: open(f"/proc/{pid}/mem", "r+b"),
+            f"memory of {pid}": lambda pid=pid: _opened(f"/proc/{pid}/mem", os.O_RDWR),
             f"files of {pid}": lambda pid=pid: os.readlink(f"/proc/{pid}/fd/0"),
             f"root of {pid}": lambda pid=pid: os.listdir(f"/proc/{pid}/root/"),
         }

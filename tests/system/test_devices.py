@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -88,6 +89,56 @@ def test_names_of_the_driver(name, arch, known):
     found = card_of(name, arch)
     assert (found.name, found.arch, found.present) == (known, arch, True)
     assert found.bandwidth_gbs > 0
+
+
+LIBCUDA = """
+int cuInit(unsigned flags) { return 0; }
+int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    switch (attribute) {
+    case 16: *value = 24; return 0;       /* multiprocessors */
+    case 13: *value = 2535000; return 0;  /* kHz */
+    case 36: *value = 8501000; return 0;
+    case 37: *value = 128; return 0;      /* bits of the bus */
+    case 38: *value = 25165824; return 0; /* bytes of L2 */
+    case 97: *value = 101376; return 0;
+    }
+    return 1;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_an_unknown_model_has_the_numbers_that_the_driver_tells(monkeypatch, tmp_path):
+    program = tmp_path / "nvidia-smi"
+    program.write_text('#!/bin/sh\necho "0, NVIDIA GeForce RTX 4060, 8.9, 8188, 580.82.07"\n')
+    program.chmod(0o755)
+    (tmp_path / "cuda.c").write_text(LIBCUDA)
+    library = [str(tmp_path / "libcuda.so.1"), str(tmp_path / "cuda.c")]
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", *library], check=True)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    for ask in (devices.gpus, devices.cuda_facts_once):
+        ask.cache_clear()
+    try:
+        found = local_gpu()
+        assert (found.name, found.arch, found.sms) == ("GeForce RTX 4060", 89, 24)
+        assert found.bandwidth_gbs == pytest.approx(272, abs=0.5)
+        assert found.l2_bytes == 24 << 20
+        assert found.tflops["fp32"] == pytest.approx(82.6 * 24 / 128, abs=0.1)
+        assert "scaled from RTX 4090 (sm_89)" in devices.how_known(found)
+        monkeypatch.setenv("LD_LIBRARY_PATH", "")
+        devices.cuda_facts_once.cache_clear()
+        assert "those of RTX 4090 (sm_89)" in devices.how_known(local_gpu())
+    finally:
+        for ask in (devices.gpus, devices.cuda_facts_once):
+            ask.cache_clear()
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_of_a_known_model_nothing_is_guessed():
+    assert devices.how_known(local_gpu()) == ""
 
 
 def test_an_unknown_target_names_the_nearest():

@@ -9,8 +9,9 @@ from mtmc_engine.core.verdict import PROVEN, Class, Gate
 from mtmc_engine.proof.gates.proof import Outcome, Proof
 from mtmc_engine.proof.subject import Subject
 from mtmc_engine.proof.timing.estimate import estimated
-from mtmc_engine.proof.timing.gpu_timer import GpuTimer, folder_for, lock_file
+from mtmc_engine.proof.timing.gpu_timer import GpuTimer, folder_for, lock_file, stand_limits
 from mtmc_engine.proof.timing.measure import Found, judge_times
+from mtmc_engine.proof.timing.pool import pool_of
 from mtmc_engine.proof.timing.timer import (
     CANDIDATE,
     COMPILED,
@@ -24,8 +25,11 @@ from mtmc_engine.proof.wire import CandidateCode
 from mtmc_engine.schedule.cost import floor_us
 
 
-async def time_it(proof: Proof) -> Outcome:
-    """Measures or estimates; the class is kept in `proof.speed`."""
+async def time_it(proof: Proof, timer: Timer | None = None) -> Outcome:
+    """Measures or estimates; the class is kept in `proof.speed`.
+
+    timer: None for the GPU of this machine.
+    """
     subject = proof.subject
     values = next((r for r in proof.results if r.gate is Gate.VALUES), None)
     proven = values.sentence if values else "values proven"
@@ -35,7 +39,8 @@ async def time_it(proof: Proof) -> Outcome:
         return Outcome(None, f"{proven}; {how}")
     if not subject.timed:
         return Outcome(None, f"{proven}; not timed")
-    timer = GpuTimer(proof.workshop, subject.bounds)
+    if timer is None:
+        timer = GpuTimer(proof.workshop, subject.bounds)
 
     def tell(done: int, total: int, doing: str) -> None:
         proof.tell(Gate.TIMING, done, total, doing)
@@ -54,6 +59,22 @@ async def time_it(proof: Proof) -> Outcome:
     if found.measurement.device.get("other_processes"):
         proof.warn("other processes are on the GPU")
     return Outcome(None, found.sentence, found.evidence)
+
+
+def start_early(proof: Proof) -> Contest | None:
+    """Starts the contestants' processes while values are still compared; None without a GPU."""
+    subject = proof.subject
+    if not (subject.task.device.present and subject.timed):
+        return None
+    contest = _contest(subject, subject.seed, proof.compiled.weights, 1.0, fresh=False)
+    pool_of(proof.workshop).start_early(contest, stand_limits(subject.bounds))
+    return contest
+
+
+async def give_up(proof: Proof, contest: Contest) -> None:
+    """Ends the process of a candidate that will not be timed."""
+    candidate = next(one for one in contest.entrants if one.name == CANDIDATE)
+    await pool_of(proof.workshop).discard(candidate, contest)
 
 
 def _is_timeout(why: str) -> bool:

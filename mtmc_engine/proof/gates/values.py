@@ -139,7 +139,7 @@ async def _run(
     heard = _Listener(proof, cases, through)
     parent = proof.workshop.device if subject.task.device.present else proof.workshop.interpret
     limits = proof.limits(subject.bounds.values_s)
-    confinement = subject.confined(results, hidden=truth.glob("truth-*"))
+    confinement = subject.confined(results)
     result = await parent.run(
         CANDIDATE, arguments, limits, heard, subject.compile_cache, confinement=confinement
     )

@@ -32,14 +32,15 @@ class Contents:
     ) -> None:
         self.nbytes = max(1, sum(spec.nbytes for spec in specs))
         count = max(2, min(_MOST_POOL, _POOL_BYTES // self.nbytes))
-        pattern = reference.inputs(seed)
-        drawn = [resized(pattern, specs, seed)]
-        drawn += [resized(reference.inputs(seed + i), specs, seed + i) for i in range(1, count)]
-        self.tree: Any = None
-        self._pool: list[list[Any]] = []
-        for values in drawn:
-            flat, self.tree = pytree.tree_flatten(values)
-            self._pool.append([_on(value, device) for value in flat])
+        first, self.tree = pytree.tree_flatten(resized(reference.inputs(seed), specs, seed))
+        self._pool = [[_on(value, device) for value in first]]
+        whole = any(isinstance(v, torch.Tensor) and not v.is_floating_point() for v in first)
+        for number in range(1, count):
+            if whole:  # indices and masks only mean something as the file draws them
+                values = resized(reference.inputs(seed + number), specs, seed + number)
+                self._pool.append([_on(value, device) for value in pytree.tree_leaves(values)])
+            else:
+                self._pool.append([_rolled(value, number, count) for value in self._pool[0]])
         self.live = [_copied(value) for value in self._pool[0]]
 
     def refresh(self, secret: str, live: list[Any] | None = None) -> None:
@@ -69,6 +70,13 @@ class Contents:
 
 def _on(value: Any, device: str) -> Any:
     return value.to(device).contiguous() if isinstance(value, torch.Tensor) else value
+
+
+def _rolled(value: Any, number: int, count: int) -> Any:
+    """The same rows from another one on."""
+    if not isinstance(value, torch.Tensor) or not value.dim():
+        return value
+    return torch.roll(value, max(1, value.shape[0] * number // count), 0)
 
 
 def _copied(value: Any) -> Any:

@@ -40,6 +40,14 @@ def device_facts(ours: int = 0) -> dict[str, Any]:
     return facts
 
 
+# Of NVML: function, arguments between handle and answer, factor to the unit in the name.
+_QUESTIONS: dict[str, tuple[str, tuple[int, ...], float]] = {
+    "sm_clock_mhz": ("nvmlDeviceGetClockInfo", (1,), 1.0),
+    "temperature_c": ("nvmlDeviceGetTemperature", (0,), 1.0),
+    "power_w": ("nvmlDeviceGetPowerUsage", (), 1e-3),
+}
+
+
 class Watch:
     """The throttle reasons of the card, asked of the driver's library: microseconds a question.
 
@@ -48,10 +56,12 @@ class Watch:
 
     def __init__(self) -> None:
         self._ask: Callable[[Any, Any], int] | None = None
+        self._library: Any = None
         self._handle = ctypes.c_void_p()
         try:
             library = ctypes.CDLL("libnvidia-ml.so.1")
             ready = library.nvmlInit_v2() == 0 and self._find(library) == 0
+            self._library = library if ready else None
             self._ask = library.nvmlDeviceGetCurrentClocksThrottleReasons if ready else None
         except (OSError, AttributeError):
             return
@@ -62,6 +72,18 @@ class Watch:
         if first.isdigit():
             return int(library.nvmlDeviceGetHandleByIndex_v2(int(first), handle))
         return int(library.nvmlDeviceGetHandleByUUID(first.encode(), handle))
+
+    def facts(self) -> dict[str, Any]:
+        """Clock, temperature and power at this moment; {} where the library does not say."""
+        if self._library is None:
+            return {}
+        found: dict[str, Any] = {}
+        for name, (question, extra, scale) in _QUESTIONS.items():
+            value = ctypes.c_uint()
+            ask = getattr(self._library, question, None)
+            if ask is not None and ask(self._handle, *extra, ctypes.byref(value)) == 0:
+                found[name] = value.value * scale
+        return found
 
     def slowed(self) -> bool:
         """Whether the card has lowered its clocks at this moment."""

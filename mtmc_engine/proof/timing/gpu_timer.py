@@ -34,7 +34,7 @@ class GpuTimer:
     async def time(self, contest: Contest, tell: Callable[[int, int, str], None]) -> Timed:
         """Raises MtmcError where the reference itself fails."""
         tell(0, 1, "starting the contestants")
-        limits = Limits(memory_mb=4 * self.bounds.memory_mb)
+        limits = stand_limits(self.bounds)
         takes = (
             self.pool.take(entrant, contest, limits, contest.fresh and entrant.kind != COMPILED)
             for entrant in contest.entrants
@@ -113,6 +113,11 @@ async def _last_words(stand: Stand) -> str:
         return how_it_ended(stand.work.result())
     except MtmcError as error:
         return str(error)
+
+
+def stand_limits(bounds: Bounds) -> Limits:
+    """Of a contestant's process; how long it lives is the pool's affair."""
+    return Limits(memory_mb=4 * bounds.memory_mb)
 
 
 def folder_for(own: Path) -> str:

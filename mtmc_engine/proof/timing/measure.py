@@ -72,20 +72,13 @@ def judge_times(timed: Timed, baseline: str, floor_us: float, least_us: float) -
         "missing": timed.missing,
     }
     evidence |= _clocks(sets[0], timed)
-    hidden = _hidden(sets)
-    if hidden:
-        return Found(Class.SUSPICIOUS, hidden, measurement, evidence)
-    if timed.rechecked.verdict:
-        wrong = timed.rechecked
+    hidden, wrong = _hidden(sets), timed.rechecked
+    if wrong.verdict and not hidden:
         evidence |= wrong.evidence
         return Found(Class(wrong.verdict), wrong.sentence, measurement, evidence)
-    time_us = measurement.time_us
-    if time_us < _UNDER * least_us:
-        sentence = (
-            f"{time_us:.1f} µs is less than the {least_us:.1f} µs that moving its bytes takes: "
-            "it cannot have done the work"
-        )
-        return Found(Class.SUSPICIOUS, sentence, measurement, evidence)
+    suspicion = _below(measurement.time_us, least_us) or hidden
+    if suspicion:
+        return Found(Class.SUSPICIOUS, suspicion, measurement, evidence)
     verdict = decide(against[baseline], noise)
     return Found(
         verdict, _sentence(verdict, against[baseline], baseline, noise), measurement, evidence
@@ -125,6 +118,16 @@ def _time(one: Sampled, name: str) -> float:
 def _contestant(one: Sampled, name: str) -> Contestant:
     samples = [sample for samples in one.device_us[name] for sample in samples]
     return Contestant(name, _time(one, name), tuple(samples[:_MOST_SAMPLES]))
+
+
+def _below(time_us: float, least_us: float) -> str:
+    """What a time under the floor means, "" for any other."""
+    if time_us >= _UNDER * least_us:
+        return ""
+    return (
+        f"{time_us:.1f} µs is less than the {least_us:.1f} µs that moving its bytes takes: "
+        "it cannot have done the work"
+    )
 
 
 def _hidden(sets: Sequence[Sampled]) -> str:

@@ -83,6 +83,20 @@ class TimingPool:
         stand.place = Place(entrant.name, place.socket, place.nonce, token)
         return stand
 
+    def start_early(self, contest: Contest, limits: Limits) -> None:
+        """Starts what a contest will need and is not warm, so that it is ready by then."""
+        known = {*self._idle, *(stand.key for stand in self._busy)}
+        for entrant in contest.entrants:
+            key = _key(entrant, contest)
+            if key not in known:
+                self._idle[key] = self._start(key, entrant, contest, limits)
+
+    async def discard(self, entrant: Entrant, contest: Contest) -> None:
+        """Ends the idle stand of a contestant that will not be timed."""
+        stand = self._idle.pop(_key(entrant, contest), None)
+        if stand is not None:
+            await _end(stand)
+
     async def give_back(self, stand: Stand) -> None:
         """Keeps a stand for a later contest."""
         if stand in self._busy:

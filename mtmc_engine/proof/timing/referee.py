@@ -148,20 +148,24 @@ class _Contest:
 
     def held(self) -> Timed:
         present = self.contest.build.device.startswith("cuda")
-        before = device_facts(self.request.ours) if present else {}
+        before: dict[str, Any] = {}
         sets, kept = [], []
         for number in range(len(self.contest.sets)):
             self._prepare(number)
+            if present and not before:
+                before = device_facts(self.request.ours)
+            self._prepared()
             with alone(self.contest.lock):
                 began = monotonic()
                 sets.append(self._sampled(number))
                 self.gpu_s += monotonic() - began
             kept += self._dumped(number)
         rechecked = self._rechecked(kept)
-        after = device_facts(self.request.ours) if present else {}
-        share = max((one.throttled / MOST_ROUNDS for one in sets), default=0.0)
-        throttled = bool(before.get("throttled")) or bool(after.get("throttled")) or share > 0.25
-        facts = {**before, "after": after, "throttled": throttled} if present else {}
+        share = max((one.throttled / LEAST_ROUNDS for one in sets), default=0.0)
+        facts = dict(before)
+        if before:
+            facts["after"] = self.watch.facts()
+            facts["throttled"] = bool(before.get("throttled")) or share > 0.25
         return Timed(
             tuple(sets),
             self.missing,
@@ -186,6 +190,8 @@ class _Contest:
         for name in list(self.lines):
             with _leaving(self, name):
                 self.lines[name].send(do="prepare", set=number)
+
+    def _prepared(self) -> None:
         for name in sorted(self.lines, key=lambda name: name != CANDIDATE):
             with _leaving(self, name):
                 self.lines[name].answer(3 * self.contest.compile_seconds)

@@ -39,7 +39,7 @@ class Draw:
             values = resized(self._pattern, specs, case.seed)
         flat, tree = pytree.tree_flatten(values)
         flat = [
-            _placed(distributed(value, case.distribution, case.seed + place), self.build.device)
+            distributed(_placed(value, self.build.device), case.distribution, case.seed + place)
             for place, value in enumerate(flat)
         ]
         return list(pytree.tree_unflatten(flat, tree))

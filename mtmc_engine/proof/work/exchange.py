@@ -38,7 +38,7 @@ class _Header:
     nbytes: int = 0
 
     def add(self, tensor: torch.Tensor) -> int:
-        plain = tensor.detach().contiguous()
+        plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
         dtype = str(plain.dtype).removeprefix("torch.")
         self.forms.append({"dtype": dtype, "shape": list(plain.shape), "at": self.nbytes})
         self.tensors.append(plain)

@@ -74,10 +74,11 @@ def run_candidate(arguments: dict[str, Any], report: Callable[[Any], None]) -> R
 
 def _ran(request: Request, report: Callable[[Any], None]) -> Ran:
     if request.card is not None:
-        from mtmc_engine.proof.work import libdevice
+        from mtmc_engine.proof.work import libdevice, narrow
 
         pretend(request.card)
         libdevice.provide()
+        narrow.provide()
     reference = open_reference(request.build)
     model = build_reference(reference, request.build)
     if isinstance(model, torch.nn.Module):

@@ -19,7 +19,6 @@ from mtmc_tui.screen.view import View, shown_node
 BASELINES = ("eager", "torch.compile", "original", "previous")
 NAME_WIDTH = 14
 TIME_WIDTH = 11
-NOTE_WIDTH = 18
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def time_lines(snapshot: Snapshot, view: View, width: int) -> list[Content]:
 
 def draw(rows: list[Bar], width: int, signs: Glyphs) -> list[Content]:
     """Bars on one scale: the slowest fills what the words leave."""
-    room = width - NAME_WIDTH - TIME_WIDTH - NOTE_WIDTH - 3
+    room = width - NAME_WIDTH - TIME_WIDTH - max(len(row.note) for row in rows) - 3
     longest = max(row.time_us for row in rows) or 1.0
     return [_bar_line(row, max(4, room), longest, signs) for row in rows]
 

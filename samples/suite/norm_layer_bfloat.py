@@ -1,0 +1,25 @@
+"""Layer norm in bfloat16, as between the blocks of a language model."""
+
+import torch
+from torch import nn
+
+TOKENS = 32768
+WIDTH = 4096
+TASK = {"dtypes": ["bfloat16"]}
+
+
+class Model(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(x)
+
+
+def get_inputs():
+    return [torch.randn(TOKENS, WIDTH)]
+
+
+def get_init_inputs():
+    return [WIDTH]
