@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mtmc_engine.bench.line import FAILED, ORIGINAL, Line, StepLine
 from mtmc_engine.bench.opened import Opened
@@ -21,18 +22,35 @@ HIDDEN = ("times 3", "times 0.01", "negated")
 _MOST_WARNINGS = 8
 
 
+class Footprint(Struct, frozen=True):
+    """peak_bytes: device memory that a call takes beyond inputs and parameters.
+
+    first_call_us: of the first call in a process, kernels loaded from disk. launch_us: until a
+    later call returns to its caller.
+    """
+
+    peak_bytes: int
+    first_call_us: float
+    launch_us: float
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """A walk that came to its end. phases: wall seconds."""
+    """A walk that came to its end. phases: wall seconds; seconds: all of the task's own.
+
+    footprint: of the best program, None where it was not measured.
+    """
 
     tree: PlanTree
+    footprint: Footprint | None
     phases: dict[str, float]
+    seconds: float
     warnings: tuple[str, ...]
 
 
 def line_of(bench: Bench, opened: Opened, outcome: Outcome) -> Line:
     """The line of the best proven program; of the original where that is the best."""
-    tree = outcome.tree
+    tree, footprint = outcome.tree, outcome.footprint
     best = tree.best()
     is_original = best.id == ROOT
     facts = {} if best.verdict is None else _facts(best.verdict)
@@ -45,16 +63,16 @@ def line_of(bench: Bench, opened: Opened, outcome: Outcome) -> Line:
         verdict=ORIGINAL if best.verdict is None else best.verdict.verdict.value,
         reason=_reason(best, missing if not accepted else ()),
         proven=accepted,
-        seconds=time.monotonic() - opened.began,
+        seconds=outcome.seconds,
         time_kind=measurement.kind if measurement else None,
         against=_against(measurement, is_original),
         time_us=measurement.time_us if measurement else None,
         floor_us=measurement.floor_us if measurement else None,
         floor_share=_floor_share(measurement),
         own_share=own_share,
-        peak_bytes=facts.get("peak_bytes"),
-        first_call_us=facts.get("first_call_us"),
-        launch_us=facts.get("enqueue_us"),
+        peak_bytes=footprint.peak_bytes if footprint else None,
+        first_call_us=footprint.first_call_us if footprint else None,
+        launch_us=footprint.launch_us if footprint else None,
         answer=best.id,
         steps=tuple(_step(node) for node in tree if node.action is not None),
         missing=missing,
@@ -112,14 +130,17 @@ def _reason(best: TreeNode, missing: tuple[str, ...]) -> str:
 
 
 def _against(measurement: Measurement | None, is_original: bool) -> dict[str, Ratio]:
-    """Ratios to eager and torch.compile; what is estimated is compared with eager alone."""
+    """Ratios to eager and torch.compile; what is estimated is compared with eager alone.
+
+    The original is what eager runs: whatever was measured between the two is noise.
+    """
     if measurement is None:
         return {}
-    if measurement.kind == "estimated":
-        found = Ratio(1.0, 1.0, 1.0) if is_original else measurement.against.get("original")
-        return {"eager": found} if found is not None else {}
-    names = ("eager", "torch.compile")
-    return {name: measurement.against[name] for name in names if name in measurement.against}
+    against = measurement.against
+    eager = against.get("original" if measurement.kind == "estimated" else "eager")
+    found = {"eager": Ratio(1.0, 1.0, 1.0) if is_original else eager}
+    found["torch.compile"] = against.get("torch.compile")
+    return {name: ratio for name, ratio in found.items() if ratio is not None}
 
 
 def _floor_share(measurement: Measurement | None) -> float | None:
@@ -138,4 +159,5 @@ def _step(node: TreeNode) -> StepLine:
         ratio=ratio.value if ratio else None,
         time_us=node.measurement.time_us if node.measurement else None,
         reason="" if node.verdict is None or node.verdict.proven else node.verdict.reason,
+        seconds=sum(gate.seconds for gate in node.verdict.gates) if node.verdict else 0.0,
     )

@@ -16,7 +16,7 @@ FAILED = "FAILED"
 
 
 class StepLine(Struct, frozen=True):
-    """One step. ratio: against the step before; state: of its node at the end."""
+    """One step. ratio: against the step before; state: of its node; seconds: of its proof."""
 
     phrase: str
     verdict: str
@@ -24,6 +24,7 @@ class StepLine(Struct, frozen=True):
     ratio: float | None = None
     time_us: float | None = None
     reason: str = ""
+    seconds: float = 0.0
 
 
 class Line(Struct, frozen=True):
@@ -35,7 +36,7 @@ class Line(Struct, frozen=True):
     time_kind: "measured" or "estimated", of every time and ratio here; None where there is none.
     against: how many times faster than "eager" and "torch.compile", with 95 % intervals.
     floor_share: floor over time, 1 at the floor. own_share: of device time, in own kernels.
-    peak_bytes, first_call_us, launch_us: None where not measured.
+    peak_bytes, first_call_us, launch_us: as in answer.Footprint; None where not measured.
     gpu_s:   seconds of sampling under the GPU's lock. phases: wall seconds by phase.
     """
 

@@ -26,7 +26,7 @@ WARM = "mtmc_engine.bench.warm:compile_reference"
 class Opened:
     """A task that can be walked.
 
-    phases: wall seconds so far. began: monotonic seconds at which its opening began.
+    phases: wall seconds so far. seconds: of opening it.
     """
 
     bench_task: BenchTask
@@ -34,7 +34,7 @@ class Opened:
     folder: Path
     ahead: Ahead
     phases: dict[str, float]
-    began: float
+    seconds: float
 
 
 async def opened(
@@ -58,8 +58,9 @@ async def opened(
     ahead = Ahead(bench, task, folder, workshop)
     if not task.random:
         await asyncio.gather(*_preparing(bench, task, folder, workshop, ahead))
-    phases = {"capture": captured - began, "compile ahead": time.monotonic() - captured}
-    return Opened(bench_task, task, folder, ahead, phases, began)
+    done = time.monotonic()
+    phases = {"capture": captured - began, "compile ahead": done - captured}
+    return Opened(bench_task, task, folder, ahead, phases, done - began)
 
 
 def _preparing(

@@ -123,16 +123,16 @@ class _Bench:
 
         wanted = device_bytes(made.task) if made.task.device.present else 0
         async with self.shares.held(wanted):
-            line = await self._surviving(made.bench_task, work(), made.began)
+            line = await self._surviving(made.bench_task, work(), made.seconds)
             await pool_of(workshop).close()
         if line is not None:
             self._add(line)
 
     async def _surviving(
-        self, task: BenchTask, work: Awaitable[T], began: float | None = None
+        self, task: BenchTask, work: Awaitable[T], spent_s: float = 0.0
     ) -> T | None:
         """What `work` returns; None where it fails, which leaves a line with the reason."""
-        began = time.monotonic() if began is None else began
+        began = time.monotonic() - spent_s
         try:
             return await work
         except MtmcError as error:

@@ -5,24 +5,30 @@ from __future__ import annotations
 import asyncio
 import time
 
-from mtmc_engine.bench.answer import Outcome, line_of
+import msgspec
+
+from mtmc_engine.bench.answer import Footprint, Outcome, line_of
 from mtmc_engine.bench.line import Line
 from mtmc_engine.bench.listener import Listener
 from mtmc_engine.bench.opened import Opened
 from mtmc_engine.bench.setting import Bench
 from mtmc_engine.coder.builtin import BuiltinCoder
-from mtmc_engine.core.errors import UsageError
+from mtmc_engine.core.errors import MtmcError
 from mtmc_engine.core.events import PlanProposed
 from mtmc_engine.core.options import RunOptions
 from mtmc_engine.plan.tree import ROOT, PlanTree
 from mtmc_engine.planner.roofline import RooflinePlanner
 from mtmc_engine.proof.confirm import confirm
+from mtmc_engine.proof.timing.lock import lock_file
+from mtmc_engine.proof.wire import CandidateCode
 from mtmc_engine.session.attempt import subject_of, with_original
 from mtmc_engine.session.baseline import baseline
 from mtmc_engine.session.inbox import Inbox
 from mtmc_engine.session.loop import walk
 from mtmc_engine.session.run import Run
-from mtmc_engine.system.jobs import Workshop
+from mtmc_engine.system.jobs import Ending, Workshop
+
+FOOTPRINT = "mtmc_engine.bench.footprint:measure"
 
 
 async def walked(bench: Bench, opened: Opened, workshop: Workshop) -> Line:
@@ -39,7 +45,7 @@ async def walked(bench: Bench, opened: Opened, workshop: Workshop) -> Line:
 
     listener = Listener(planned)
     listener.phases.update(opened.phases)
-    began = time.monotonic()
+    beginning = began = time.monotonic()
     tree = await baseline(
         opened.task,
         listener,
@@ -59,7 +65,10 @@ async def walked(bench: Bench, opened: Opened, workshop: Workshop) -> Line:
     warnings = list(listener.warnings)
     if not in_time:
         warnings.append(f"The walk was ended after {bench.options.task_s:g} s.")
-    outcome = Outcome(run.tree, dict(listener.phases), (*warnings, *refused))
+    footprint = await _footprint(bench, run)
+    seconds = opened.seconds + time.monotonic() - beginning
+    phases = dict(listener.phases)
+    outcome = Outcome(run.tree, footprint, phases, seconds, (*warnings, *refused))
     return line_of(bench, opened, outcome)
 
 
@@ -83,12 +92,37 @@ async def _confirmed(run: Run) -> list[str]:
             break
         try:
             measured = await confirm(subject_of(run, best.id), run.workshop)
-        except UsageError as error:
+        except MtmcError as error:
             run.tree.set_state(best.id, "rejected")
             refused.append(f"{best.id}: {error}")
             continue
         run.tree.measure(best.id, with_original(measured))
     return refused
+
+
+async def _footprint(bench: Bench, run: Run) -> Footprint | None:
+    """Of the best program; None without a GPU and where it cannot be had."""
+    if not run.task.device.present:
+        return None
+    best = run.tree.best()
+    subject = subject_of(run, best.id)
+    path = subject.path_of(subject.source)
+    if not path.exists():
+        return None
+    arguments = {
+        "build": msgspec.to_builtins(subject.build(subject.device)),
+        "code": msgspec.to_builtins(CandidateCode(str(path), path.stem, subject.beside)),
+        "lock": lock_file(),
+    }
+    limits = bench.config.limits
+    result = await run.workshop.device.run(
+        FOOTPRINT,
+        arguments,
+        limits.of(limits.values_s),
+        cache=subject.compile_cache,
+        confinement=subject.confined(),
+    )
+    return msgspec.convert(result.value, Footprint) if result.ending is Ending.DONE else None
 
 
 def _nobody(listener: Listener) -> Inbox:

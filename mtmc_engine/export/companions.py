@@ -8,18 +8,21 @@ from mtmc_engine.core.task import Task
 SMALL_SIZES = (1, 3, 17)
 
 
-def test_source(task: Task, module: str) -> str:
+def test_source(task: Task, module: str, program_source: str) -> str:
     """A pytest file: the kernels against the reference in float64, and the guard's fall back.
 
     On a GPU it uses the declared shapes and small ones; elsewhere small ones in Triton's
-    interpreter. An error is judged by the reference's own error against float64.
+    interpreter, which multiplies bfloat16 tiles by their bits: such products need the GPU.
+    An error is judged by the reference's own error against float64.
     """
+    half = any(entry.spec.dtype == "bfloat16" for entry in task.graph.inputs)
     return _TEST.format(
         name=task.name,
         module=module,
         builders=_builders(task),
         declared=_tuple([[list(spec.shape) for spec in task.inputs[0].tensors]]),
         small=_tuple(small_shapes(task)),
+        needs_gpu=_NEEDS_GPU if half and "tl.dot" in program_source else "",
     )
 
 
@@ -102,6 +105,10 @@ def declared_inputs():
     return kernels.inputs()
 '''
 
+_NEEDS_GPU = (
+    '@pytest.mark.skipif(not ON_GPU, reason="Triton\'s interpreter cannot multiply bfloat16")\n'
+)
+
 _TEST = '''\
 """python -m pytest test_{name}.py: the kernels of {module} against the reference in float64."""
 
@@ -148,7 +155,7 @@ def tensors_of(result):
     )
 
 
-@pytest.mark.parametrize("shapes", SMALL + (DECLARED if ON_GPU else []), ids=str)
+{needs_gpu}@pytest.mark.parametrize("shapes", SMALL + (DECLARED if ON_GPU else []), ids=str)
 @torch.no_grad()
 def test_values(shapes, recwarn):
     reference, optimised = build(DEVICE)

@@ -44,7 +44,7 @@ def export_best(
         f"{module}.py": standalone(
             task, program.source, reference, _heading(task, steps, measurement)
         ),
-        f"test_{task.name}.py": test_source(task, module),
+        f"test_{task.name}.py": test_source(task, module, program.source),
         f"bench_{task.name}.py": benchmark_source(task, module),
         "report.html": report_html(task, program.source, steps, verdict, measurement),
     }

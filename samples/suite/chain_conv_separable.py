@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-BATCH = 64
+BATCH = 128
 CHANNELS = 96
 FEATURES = 144
 SIDE = 56

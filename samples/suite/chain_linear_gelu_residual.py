@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-TOKENS = 16384
+TOKENS = 32768
 WIDTH = 1024
 
 

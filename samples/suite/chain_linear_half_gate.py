@@ -7,13 +7,12 @@ from torch import nn
 TOKENS = 16384
 WIDTH = 2048
 HIDDEN = 2560
-TASK = {"dtypes": ["float16"]}
 
 
 class Model(nn.Module):
     def __init__(self, width: int, hidden: int):
         super().__init__()
-        self.both = nn.Linear(width, 2 * hidden)
+        self.both = nn.Linear(width, 2 * hidden, dtype=torch.float16)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         value, gate = self.both(x).chunk(2, dim=-1)
@@ -21,7 +20,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(TOKENS, WIDTH)]
+    return [torch.randn(TOKENS, WIDTH, dtype=torch.float16)]
 
 
 def get_init_inputs():

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-ROWS = 16384
+ROWS = 32768
 INPUTS = 768
 OUTPUTS = 1024
 

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-BATCH = 16
+BATCH = 32
 CHANNELS = 32
 SIDE = 128
 GROUPS = 8

@@ -5,20 +5,19 @@ from torch import nn
 
 TOKENS = 32768
 WIDTH = 4096
-TASK = {"dtypes": ["bfloat16"]}
 
 
 class Model(nn.Module):
     def __init__(self, width: int):
         super().__init__()
-        self.norm = nn.LayerNorm(width)
+        self.norm = nn.LayerNorm(width, dtype=torch.bfloat16)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.norm(x)
 
 
 def get_inputs():
-    return [torch.randn(TOKENS, WIDTH)]
+    return [torch.randn(TOKENS, WIDTH, dtype=torch.bfloat16)]
 
 
 def get_init_inputs():

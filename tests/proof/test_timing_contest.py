@@ -51,7 +51,7 @@ LEAVES_LATER = """
         return torch.tanh(x) * self.scale
 """
 NEVER_RETURNS = """
-        if calls > 3:
+        if calls > 1:
             time.sleep(1000)
         return torch.tanh(x) * self.scale
 """
@@ -94,6 +94,7 @@ def judged(timed):
 def test_an_honest_program_is_timed(contests):
     timed = contests.time(HONEST)
     assert not timed.failed, timed.failed
+    assert timed.missing == {}
     (sampled,) = timed.sets
     assert set(sampled.device_us) == {CANDIDATE, EAGER, COPY}
     assert len({len(rounds) for rounds in sampled.device_us.values()}) == 1

@@ -4,7 +4,7 @@ import pytest
 import pytest_asyncio
 
 from mtmc_engine.system import jobs
-from mtmc_engine.system.jobs import Workshop
+from mtmc_engine.system.jobs import WarmParent, Workshop
 
 BARE = """
 import mtmc_engine.system.warm as warm
@@ -27,6 +27,17 @@ async def workshop():
     await workshop.start()
     yield workshop
     await workshop.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def plain():
+    """One parent without torch, for all that need none: its forks are small."""
+    parent = WarmParent("device")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "_START", bare_start())
+        await parent.start()
+    yield parent
+    await parent.close()
 
 
 @pytest.fixture

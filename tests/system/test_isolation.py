@@ -27,12 +27,12 @@ FULL = Confinement()
 
 
 @pytest.fixture
-def held(workshop):
+def held(plain):
     """Skips where this machine allows no namespaces: there `doctor` says what is missing."""
 
     async def run(job, arguments=None, confinement=FULL):
         limits = Limits(wall_s=20)
-        result = await workshop.device.run(job, arguments or {}, limits, confinement=confinement)
+        result = await plain.run(job, arguments or {}, limits, confinement=confinement)
         if result.protections != confine.ALL:
             pytest.skip(f"this machine only allows {sorted(result.protections)}")
         return result
@@ -52,7 +52,7 @@ async def in_order(parent: WarmParent) -> None:
     assert not list(root.iterdir())
 
 
-async def test_it_can_write_to_its_own_folders_only(workshop, held, tmp_path):
+async def test_it_can_write_to_its_own_folders_only(plain, held, tmp_path):
     home, project, journals = (tmp_path / name for name in ("home", "project", "journals"))
     for place in (home, project, journals):
         place.mkdir()
@@ -76,7 +76,7 @@ async def test_it_can_write_to_its_own_folders_only(workshop, held, tmp_path):
     for place, names in before.items():
         new = set(os.listdir(place)) - set(names)
         assert not [name for name in new if name.startswith(ours[2:])]
-    await in_order(workshop.device)
+    await in_order(plain)
 
 
 async def test_its_confinement_cannot_be_undone_from_within(held, tmp_path):
@@ -130,13 +130,13 @@ async def test_secrets_of_the_user_are_not_there(monkeypatch, tmp_path):
         await parent.close()
 
 
-async def test_other_processes_are_out_of_reach(workshop, held):
-    warm = workshop.device.facts["pid"]
+async def test_other_processes_are_out_of_reach(plain, held):
+    warm = plain.facts["pid"]
     pids = [os.getpid(), warm, *children_of(os.getpid())]
     result = await held(ATTACKS + "attacks_processes", {"pids": pids})
     assert result.unwrap()["achieved"] == []
     assert len(result.value["sees"]) == 2  # its keeper and itself
-    await in_order(workshop.device)
+    await in_order(plain)
 
 
 async def test_no_server_can_be_reached(held):
@@ -170,23 +170,21 @@ async def test_no_server_can_be_reached(held):
         ("kills_its_parent", Ending.TIMEOUT, 0),  # the signal does not arrive
     ],
 )
-async def test_bad_ends_are_told_as_without_confinement(workshop, deed, ending, number):
+async def test_bad_ends_are_told_as_without_confinement(plain, deed, ending, number):
     wall_s = 0.5 if ending is Ending.TIMEOUT else 20
-    result = await workshop.device.run(
-        DEEDS + deed, {"code": 7}, Limits(wall_s=wall_s), confinement=FULL
-    )
+    result = await plain.run(DEEDS + deed, {"code": 7}, Limits(wall_s=wall_s), confinement=FULL)
     if confine.PROCESSES in result.protections or deed != "kills_its_parent":
         assert (result.ending, result.signal) == (ending, number)
-    await in_order(workshop.device)
+    await in_order(plain)
 
 
-async def test_a_fork_bomb_ends_and_nothing_of_it_is_left(workshop):
+async def test_a_fork_bomb_ends_and_nothing_of_it_is_left(plain):
     limits = Limits(wall_s=30, processes=100)
-    result = await workshop.device.run(ATTACKS + "forks", {"rounds": 8}, limits, confinement=FULL)
+    result = await plain.run(ATTACKS + "forks", {"rounds": 8}, limits, confinement=FULL)
     assert result.ending is Ending.PROCESSES
     assert "100 processes" in result.error
     assert result.seconds < 30
-    await in_order(workshop.device)
+    await in_order(plain)
 
 
 async def test_forks_share_their_memory(workshop):
@@ -197,9 +195,9 @@ async def test_forks_share_their_memory(workshop):
 
 
 @pytest.mark.parametrize("how", ["many", "one", "nameless", "memory"])
-async def test_the_disk_cannot_be_filled(workshop, tmp_path, how):
+async def test_the_disk_cannot_be_filled(plain, tmp_path, how):
     limits = Limits(wall_s=30, disk_mb=48)
-    result = await workshop.device.run(
+    result = await plain.run(
         ATTACKS + "fills_the_disk",
         {"folder": str(tmp_path), "how": how},
         limits,
@@ -208,12 +206,12 @@ async def test_the_disk_cannot_be_filled(workshop, tmp_path, how):
     assert result.ending is Ending.DISK or "File too large" in result.error
     used = sum(file.stat().st_size for file in tmp_path.iterdir())
     assert used < 600 << 20
-    await in_order(workshop.device)
+    await in_order(plain)
 
 
-async def test_a_gigabyte_of_prints_is_read_and_only_its_tail_kept(workshop):
+async def test_a_gigabyte_of_prints_is_read_and_only_its_tail_kept(plain):
     limits = Limits(wall_s=30, output_kb=16)
-    result = await workshop.device.run(
+    result = await plain.run(
         ATTACKS + "prints_gigabytes", {"megabytes": 1100}, limits, confinement=FULL
     )
     assert result.ending is Ending.DONE
@@ -221,19 +219,19 @@ async def test_a_gigabyte_of_prints_is_read_and_only_its_tail_kept(workshop):
     assert len(result.output) <= 16 * 1024
 
 
-async def test_a_daemon_ends_with_its_job(workshop, tmp_path):
-    result = await workshop.device.run(
+async def test_a_daemon_ends_with_its_job(plain, tmp_path):
+    result = await plain.run(
         ATTACKS + "leaves_a_daemon",
         {"folder": str(tmp_path)},
         Limits(wall_s=20),
         confinement=Confinement(writable=(str(tmp_path),)),
     )
     assert result.unwrap() == "left"
-    await in_order(workshop.device)
+    await in_order(plain)
 
 
-async def test_traps_in_the_results_are_taken_away(workshop, tmp_path):
-    result = await workshop.device.run(
+async def test_traps_in_the_results_are_taken_away(plain, tmp_path):
+    result = await plain.run(
         ATTACKS + "leaves_traps",
         {"folder": str(tmp_path)},
         confinement=Confinement(writable=(str(tmp_path),)),
@@ -241,20 +239,17 @@ async def test_traps_in_the_results_are_taken_away(workshop, tmp_path):
     assert result.ending is Ending.DONE
     assert sorted(file.name for file in tmp_path.iterdir()) == ["closed", "fine"]
     assert (tmp_path / "closed" / "inside").is_file()
-    await in_order(workshop.device)
+    await in_order(plain)
 
 
-async def test_what_cannot_be_shut_in_is_not_run(workshop, tmp_path):
+async def test_what_cannot_be_shut_in_is_not_run(plain, tmp_path):
     missing = Confinement(writable=(str(tmp_path / "missing"),))
-    await workshop.device.run(DEEDS + "echo", {})
-    if (
-        confine.DISK
-        not in (await workshop.device.run(DEEDS + "echo", {}, confinement=FULL)).protections
-    ):
+    await plain.run(DEEDS + "echo", {})
+    if confine.DISK not in (await plain.run(DEEDS + "echo", {}, confinement=FULL)).protections:
         pytest.skip("this machine has no mount namespaces")
     with pytest.raises(WorkerDied, match="could not be shut in"):
-        await workshop.device.run(DEEDS + "echo", {}, confinement=missing)
-    await in_order(workshop.device)
+        await plain.run(DEEDS + "echo", {}, confinement=missing)
+    await in_order(plain)
 
 
 REFUSING = """
@@ -297,10 +292,10 @@ async def test_confinement_can_be_switched_off():
         await parent.close()
 
 
-async def test_no_number_is_lost_on_the_way(workshop):
+async def test_no_number_is_lost_on_the_way(plain):
     seen = []
     nan = {"nan": float("nan")}
-    result = await workshop.device.run(ATTACKS + "numbers", nan, progress=seen.append)
+    result = await plain.run(ATTACKS + "numbers", nan, progress=seen.append)
     assert math.isnan(result.value["nan"])
     assert math.isnan(result.value["given"])
     assert math.isnan(seen[0]["nan"])

@@ -34,6 +34,7 @@ class GpuTimer:
     async def time(self, contest: Contest, tell: Callable[[int, int, str], None]) -> Timed:
         """Raises MtmcError where the reference itself fails."""
         tell(0, 1, "starting the contestants")
+        await self.workshop.device.start()  # no contestant's patience is spent on that
         limits = stand_limits(self.bounds)
         takes = (
             self.pool.take(entrant, contest, limits, contest.fresh and entrant.kind != COMPILED)
@@ -95,10 +96,11 @@ class GpuTimer:
     ) -> None:
         """Warm processes go back to the pool, those that failed end."""
         for name, stand in stands.items():
-            failed = timed is None or name in timed.missing or bool(timed.failed)
+            failed = timed is not None and name in timed.missing
             if name == CANDIDATE:
-                failed = failed or contest.fresh or bool(timed and timed.rechecked.verdict)
-            if failed and (name == CANDIDATE or timed is not None):
+                bad = timed is None or bool(timed.failed) or bool(timed.rechecked.verdict)
+                failed = failed or bad or contest.fresh
+            if failed:
                 await self.pool.drop(stand)
             else:
                 await self.pool.give_back(stand)

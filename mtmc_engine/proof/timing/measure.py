@@ -135,7 +135,8 @@ def _hidden(sets: Sequence[Sampled]) -> str:
     for one in sets:
         events, call = _time(one, CANDIDATE), one.call_us.get(CANDIDATE, 0.0)
         explained = max(events, one.enqueue_us.get(CANDIDATE, 0.0))
-        if call > _HIDDEN_FACTOR * explained + _HIDDEN_US:
+        unexplained = one.unexplained_us.get(CANDIDATE, call - explained)
+        if unexplained > (_HIDDEN_FACTOR - 1) * explained + _HIDDEN_US:
             return (
                 f"the device is busy for {call:.0f} µs a call, but its stream only for "
                 f"{events:.0f} µs: work runs where it is not timed"

@@ -6,7 +6,7 @@ It listens on a socket for one command after another, each a JSON line, and answ
     {"do": "look", "set": 0}                call time, a first device time, work after its end
     {"do": "capture"}                       a graph of calls over many inputs
     {"do": "turn", "k": 5, "secret": "…"}   k samples; "idle": everything but the calls;
-                                            "keep": the sample whose output is copied away
+                                            "keep": samples whose outputs are copied away
     {"do": "dump", "folder": "…"}           kept outputs go to files
     {"do": "testify", "folder": "…", …}     the reference's process compares them with the truth
     {"do": "rest"}                          memory that is not needed between contests is freed
@@ -199,7 +199,7 @@ class _Stand:
     def _look(self, command: dict[str, Any]) -> dict[str, Any]:
         """What a call costs its caller, and whether work goes on where events do not see it."""
         contents, clock = self.contents[self.current], self.clock
-        waited, returned, hidden, device = [], [], [], []
+        waited, returned, hidden, unexplained = [], [], [], []
         for number in range(_CALLS):
             contents.refresh(f"{command['secret']}-{number}")
             clock.synchronise()
@@ -215,12 +215,14 @@ class _Stand:
             waited.append(now - began)
             returned.append(back - began)
             hidden.append(now - seen)
-            device.append(clock.elapsed_us(start, end))
+            explained = max((back - began) * 1e6, clock.elapsed_us(start, end))
+            unexplained.append((now - began) * 1e6 - explained)
         self.enqueue_us = median(returned) * 1e6
         return {
             "call_us": median(waited) * 1e6,
             "enqueue_us": self.enqueue_us,
-            "hidden_us": median(hidden) * 1e6,
+            "hidden_us": min(hidden) * 1e6,
+            "unexplained_us": min(unexplained),
             "quick_us": self._quick(command["secret"]),
             "late": self._is_late(command["secret"]),
         }
@@ -228,7 +230,7 @@ class _Stand:
     def _quick(self, secret: str) -> float:
         """A first idea of the device time."""
         self.replay = None
-        return float(median(self._samples(_PROBES, f"{secret}-quick", False, None)))
+        return float(median(self._samples(_PROBES, f"{secret}-quick", False, frozenset())))
 
     def _is_late(self, secret: str) -> bool:
         """Whether the output still changes after the device has become idle."""
@@ -257,12 +259,12 @@ class _Stand:
 
     def _turn(self, command: dict[str, Any]) -> dict[str, Any]:
         """Samples, in microseconds per call; none of an idle turn."""
-        keep = command.get("keep")
+        keep = frozenset(command.get("keep") or ())
         idle = bool(command.get("idle"))
         self.clock.reset_persistence()
         return {"us": self._samples(int(command["k"]), command["secret"], idle, keep)}
 
-    def _samples(self, count: int, secret: str, idle: bool, keep: int | None) -> list[float]:
+    def _samples(self, count: int, secret: str, idle: bool, keep: frozenset[int]) -> list[float]:
         if self.replay is not None:
             return self._replays(count, secret, idle, keep)
         contents, clock = self.contents[self.current], self.clock
@@ -280,13 +282,13 @@ class _Stand:
             value = self._called(arguments)
             end = clock.mark()
             marks.append((start, end))
-            if keep == number:
+            if number in keep:
                 self.kept.append(Kept(self.current, told, _copies(value)))
             del value
         clock.synchronise()
         return [clock.elapsed_us(start, end) for start, end in marks]
 
-    def _replays(self, count: int, secret: str, idle: bool, keep: int | None) -> list[float]:
+    def _replays(self, count: int, secret: str, idle: bool, keep: frozenset[int]) -> list[float]:
         """Replays of the graph, every slot with contents of its own."""
         assert self.replay is not None
         contents, clock = self.contents[self.current], self.clock
@@ -302,7 +304,7 @@ class _Stand:
             self.replay()
             end = clock.mark()
             marks.append((start, end))
-            if keep == number:
+            if number in keep:
                 place = sum(secret.encode()) % len(self.slots)
                 told = f"{secret}-{number}-{place}"
                 self.kept.append(Kept(self.current, told, _copies(self.results[place])))

@@ -59,7 +59,9 @@ class Sampled(Struct, frozen=True):
     method:    how device time was taken, in words; the same for all.
     wall_us:   what a call costs by the clock of another process, by entrant: rounds with calls
                less rounds without. hidden_us: how long the device stays busy after the event that
-               ends a call. late: entrants whose output changes after the device was idle.
+               ends a call. unexplained_us: what of a caller's wait neither events nor the host's
+               own work explain; the least of several calls in both. late: entrants whose output
+               changes after the device was idle.
     throttled: rounds left out because the card had lowered its clocks.
     """
 
@@ -69,6 +71,7 @@ class Sampled(Struct, frozen=True):
     method: str
     wall_us: dict[str, float] = {}
     hidden_us: dict[str, float] = {}
+    unexplained_us: dict[str, float] = {}
     late: tuple[str, ...] = ()
     throttled: int = 0
 

@@ -49,11 +49,11 @@ def linear_gelu_kernel(
         else:
             a = tl.load(a_ptrs, mask=row_mask & (ks[None, :] < K - k), other=0.0)
             b = tl.load(b_ptrs, mask=col_mask & (ks[:, None] < K - k), other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")
+        acc = tl.dot(a, b, acc)
         a_ptrs += BLOCK_K * x_k_stride
         b_ptrs += BLOCK_K * weight_k_stride
     mask = row_mask & col_mask
-    bias = tl.load(bias_ptr + cols, mask=col_mask)
+    bias = tl.load(bias_ptr + cols, mask=col_mask).to(tl.float32)
     total = acc + bias
     gelu = 0.5 * total * (1.0 + tl.erf(total * 0.7071067811865476))
     tl.store(out_ptr + rows * N + cols, gelu, mask=mask)
@@ -61,7 +61,7 @@ def linear_gelu_kernel(
 
 def linear_gelu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Linear, GELU as one tiled product."""
-    BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 32, 8
+    BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 256, 64, 8
     bias = bias.contiguous()
     out = x.new_empty((x.shape[0], weight.shape[0]))
     if out.numel() == 0:
@@ -135,13 +135,13 @@ def linear_add_kernel(
         else:
             a = tl.load(a_ptrs, mask=row_mask & (ks[None, :] < K - k), other=0.0)
             b = tl.load(b_ptrs, mask=col_mask & (ks[:, None] < K - k), other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")
+        acc = tl.dot(a, b, acc)
         a_ptrs += BLOCK_K * activation_k_stride
         b_ptrs += BLOCK_K * weight_k_stride
     mask = row_mask & col_mask
     offsets = rows * N + cols
-    bias = tl.load(bias_ptr + cols, mask=col_mask)
-    x = tl.load(x_ptr + offsets, mask=mask)
+    bias = tl.load(bias_ptr + cols, mask=col_mask).to(tl.float32)
+    x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
     tl.store(out_ptr + offsets, x + (acc + bias), mask=mask)
 
 
@@ -152,7 +152,7 @@ def linear_add(
     x: torch.Tensor,
 ) -> torch.Tensor:
     """Linear, add as one tiled product."""
-    BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 32, 8
+    BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 64, 8
     bias = bias.contiguous()
     x = x.contiguous()
     out = torch.empty_like(x)
