@@ -39,7 +39,7 @@ class Totals(Struct, frozen=True):
     failed: tasks without an answer; they count in every share and in no mean.
     own_half: share of tasks whose own kernels carry at least half of the device time, among
               those where it was measured; None where it never was.
-    slower: answers that the confirmation shows slower than eager by the upper end.
+    slower: answers slower than eager, by the upper end of the interval.
     seconds: of a task, on average, from its opening to its line.
     """
 

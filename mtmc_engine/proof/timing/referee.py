@@ -254,7 +254,8 @@ class _Contest:
         found: dict[str, float] = {}
         for name in list(self.lines):
             with _leaving(self, name):
-                explained = max(looks.quick_us[name], 0.0 if slots else looks.enqueue_us[name])
+                quick = looks.quick_us[name]
+                explained = quick, max(quick, 0.0 if slots else looks.enqueue_us[name])
                 found[name] = _call_by_own_clock(self.lines[name], count, explained, max(1, slots))
         return found
 
@@ -346,8 +347,14 @@ def _two_of(count: int) -> list[int]:
     return list(range(first, min(first + 2, count)))
 
 
-def _call_by_own_clock(line: _Line, count: int, explained_us: float, slots: int) -> float:
-    """The shortest turn with calls less the shortest without, for one call."""
+def _call_by_own_clock(
+    line: _Line, count: int, explained_us: tuple[float, float], slots: int
+) -> float:
+    """The shortest turn with calls less the shortest without, for one call.
+
+    explained_us: what the device's and the host's times say, at least and at most.
+    """
+    least, most = explained_us
     with_calls = without = float("inf")
     until = monotonic() + _CLOCK_S
     per_call = 0.0
@@ -355,7 +362,7 @@ def _call_by_own_clock(line: _Line, count: int, explained_us: float, slots: int)
         with_calls = min(with_calls, _timed_turn(line, count, False))
         without = min(without, _timed_turn(line, count, True))
         per_call = max(0.0, with_calls - without) / (count * slots)
-        agrees = per_call < 1.2 * explained_us + 10
+        agrees = 0.8 * least - 5 < per_call < 1.2 * most + 10
         if number + 1 >= _CLOCK_ROUNDS and (agrees or monotonic() > until):
             break
     return per_call
