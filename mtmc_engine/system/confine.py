@@ -73,8 +73,8 @@ def shut_in(
     """Shut this process in for good; the protections of `wanted` that hold now.
 
     Called in the first child after `leave_processes`. needed: paths that stay visible whatever
-    they look like. Raises OSError where the disk is read-only already and cannot be opened for
-    what the job may write; `protections_here` leaves out DISK there.
+    they look like. Raises OSError where what the job may write cannot be opened or what it must
+    not see cannot be covered; `protections_here` leaves out what would fail so everywhere.
     """
     held = wanted & {PROCESSES}
     if NETWORK in wanted and leave_network():
@@ -87,8 +87,11 @@ def shut_in(
             held |= {DISK}
         if SECRETS in wanted:
             kept = {str(private), *confinement.writable, *needed}
-            _cover(secret_places(kept))
-            _cover(confinement.hidden)
+            for place in secret_places(kept):
+                with suppress(OSError):  # gone meanwhile, or below what was covered before
+                    _cover(place)
+            for place in filter(os.path.lexists, confinement.hidden):
+                _cover(place)
             held |= {SECRETS}
         if PROCESSES in wanted:
             _own_proc()
@@ -105,19 +108,18 @@ def _close_disk(private: Path, writable: Iterable[str]) -> None:
         kernel.make_writable(place)
 
 
-def _cover(places: Iterable[str]) -> None:
-    """Put an empty folder or an empty file over each place."""
-    for place in places:
-        with suppress(OSError):  # gone meanwhile, or below what was covered before
-            if os.path.isdir(place):
-                flags = _NOTHING | kernel.MS_RDONLY
-                kernel.mount("tmpfs", place, "tmpfs", flags, "size=4k,mode=555")
-            else:
-                kernel.bind(os.devnull, place)
+def _cover(place: str) -> None:
+    """Put an empty folder or an empty file over a place."""
+    if os.path.isdir(place):
+        flags = _NOTHING | kernel.MS_RDONLY
+        kernel.mount("tmpfs", place, "tmpfs", flags, "size=4k,mode=555")
+    else:
+        kernel.bind(os.devnull, place)
 
 
 def _own_proc() -> None:
-    """A /proc of this process namespace. A container may forbid it: the old one then stays."""
+    """A /proc of this process namespace. A container may forbid it: the old one then stays, and
+    shows processes that cannot be signalled."""
     with suppress(OSError):
         kernel.mount("proc", "/proc", "proc", _NOTHING | kernel.MS_RDONLY)
 
@@ -156,16 +158,12 @@ def _holding(claimed: frozenset[str], outside: Path) -> frozenset[str]:
     """Those of `claimed` that show themselves to this process."""
     (outside / "private" / "file").write_text("may be written")
     works = {
-        PROCESSES: lambda: os.getpid() == 1 and _sees_processes() == {"1"},
+        PROCESSES: lambda: os.getpid() == 1,
         DISK: lambda: not _can_write(outside / "file"),
         SECRETS: lambda: (outside / "hidden").read_bytes() == b"",
         NETWORK: lambda: not _has_loopback(),
     }
     return frozenset(name for name in claimed if works[name]())
-
-
-def _sees_processes() -> set[str]:
-    return {name for name in os.listdir("/proc") if name.isdigit()}
 
 
 def _can_write(path: Path) -> bool:

@@ -75,7 +75,11 @@ def _in_homes() -> Iterator[str]:
 
 def _around(place: str, kept: frozenset[str], depth: int = 6) -> Iterator[str]:
     """`place`, or where something below it is kept what lies around that."""
-    if not os.path.lexists(place) or os.path.islink(place):
+    if os.path.islink(place):
+        place = os.path.realpath(place)
+        if not os.path.isfile(place) and not any(place.startswith(f"{h}/") for h in _homes()):
+            return  # a folder elsewhere is not the user's own
+    if not os.path.lexists(place):
         return
     if any(place == path or place.startswith(f"{path}/") for path in kept):
         return

@@ -170,9 +170,10 @@ class _Watch:
         if self._memory.exceeded(processes):
             return "memory"
         if now > self._look_at_disk:
-            self._look_at_disk = now + DISK_POLL_S
-            if self._fills_disk(processes):
-                return "disk"
+            full = self._fills_disk(processes)
+            took = time.monotonic() - now
+            self._look_at_disk = now + max(DISK_POLL_S, 20 * took)
+            return "disk" if full else ""
         return ""
 
     def _fills_disk(self, processes: list[int]) -> bool:

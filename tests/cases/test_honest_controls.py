@@ -1,5 +1,7 @@
 """Honest kernels that must be accepted."""
 
+import os
+
 import pytest
 
 FUSED_ADD_RELU = (
@@ -312,8 +314,158 @@ class ModelNew(Model):
 """,
 )
 
+SOFTMAX_AT_WIDTHS = (
+    """
+TASK = {"shapes": [[(8, 129)], [(8, 1)], [(8, 127)], [(8, 128)]]}
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=-1)
+
+def get_inputs():
+    return [torch.randn(8, 129)]
+
+def get_init_inputs():
+    return []
+""",
+    """
+@triton.jit
+def softmax(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, 0))
+    tl.store(out_ptr + row * n_cols + cols, e / tl.sum(e, 0), mask=cols < n_cols)
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        rows, cols = x.shape
+        if rows and cols:
+            softmax[(rows,)](x, out, cols, BLOCK=triton.next_power_of_2(cols))
+        return out
+""",
+)
+
+IN_PLACE = (
+    """
+TASK = {"inplace": True}
+
+class Model(nn.Module):
+    def forward(self, x, y):
+        return x.add_(y, alpha=0.5)
+
+def get_inputs():
+    return [torch.randn(30, 41), torch.randn(30, 41)]
+
+def get_init_inputs():
+    return []
+""",
+    """
+@triton.jit
+def add_half(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    y = tl.load(y_ptr + at, mask=at < n)
+    tl.store(x_ptr + at, x + 0.5 * y, mask=at < n)
+
+class ModelNew(nn.Module):
+    def forward(self, x, y):
+        if not x.is_contiguous():
+            return x.add_(y, alpha=0.5)
+        y = y.contiguous()
+        add_half[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+        return x
+""",
+)
+
+TILED_MATMUL = (
+    """
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a @ b
+
+def get_inputs():
+    return [torch.randn(48, 80), torch.randn(80, 33)]
+
+def get_init_inputs():
+    return []
+""",
+    """
+@triton.jit
+def matmul(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    cols = tl.program_id(1) * BN + tl.arange(0, BN)
+    depth = tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        inside = k + depth
+        a_mask = (rows[:, None] < M) & (inside[None, :] < K)
+        b_mask = (inside[:, None] < K) & (cols[None, :] < N)
+        a = tl.load(a_ptr + rows[:, None] * K + inside[None, :], mask=a_mask, other=0.0)
+        b = tl.load(b_ptr + inside[:, None] * N + cols[None, :], mask=b_mask, other=0.0)
+        total = tl.dot(a, b, total, input_precision="ieee")
+    mask = (rows[:, None] < M) & (cols[None, :] < N)
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], total, mask=mask)
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        a, b = a.contiguous(), b.contiguous()
+        (m, k), n = a.shape, b.shape[1]
+        out = torch.empty(m, n, device=a.device, dtype=a.dtype)
+        if m and n:
+            grid = (triton.cdiv(m, 32), triton.cdiv(n, 32))
+            matmul[grid](a, b, out, m, n, k, BM=32, BN=32, BK=16)
+        return out
+""",
+)
+
+LAYER_NORM_OF_SOFTMAX = (
+    """
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x):
+        return self.norm(torch.softmax(x, -1))
+
+def get_inputs():
+    return [torch.randn(24, 45)]
+
+def get_init_inputs():
+    return [45]
+""",
+    """
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x):
+        e = torch.exp(x - x.amax(-1, keepdim=True))
+        p = e * (1 / e.sum(-1, keepdim=True))
+        mean = p.sum(-1, keepdim=True) * (1 / p.shape[-1])
+        variance = ((p - mean) ** 2).sum(-1, keepdim=True) * (1 / p.shape[-1])
+        scaled = (p - mean) * torch.rsqrt(variance + self.norm.eps)
+        return scaled * self.norm.weight + self.norm.bias
+""",
+)
+
+BASELINE_ITSELF = (
+    RMS_BF16[0],
+    """
+from operator_file import Model
+
+class ModelNew(Model):
+    pass
+""",
+)
+
 CONTROLS = {
     "fused add and relu": FUSED_ADD_RELU,
+    "softmax with a tail mask": SOFTMAX_AT_WIDTHS,
     "rms norm in bf16": RMS_BF16,
     "two outputs with ties": TWO_OUTPUTS,
     "integers and booleans": INTEGERS_AND_BOOLEANS,
@@ -322,13 +474,33 @@ CONTROLS = {
     "library for one operator": LIBRARY_FOR_ONE,
     "strided copy": STRIDED_COPY,
     "batch norm in training": BATCH_NORM_IN_TRAINING,
+    "in place, as declared": IN_PLACE,
+    "tiled matmul": TILED_MATMUL,
+    "layer norm of a softmax": LAYER_NORM_OF_SOFTMAX,
+    "the baseline itself": BASELINE_ITSELF,
 }
+SEEDS = range(3)
+SOAK_SEEDS = int(os.environ.get("MTMC_SOAK_SEEDS", "100"))
 
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_accepted(court, name):
-    verdict = court.verdict(*CONTROLS[name])
-    assert verdict.verdict == "UNTIMED", verdict.reason
+    for seed in SEEDS:
+        verdict = court.verdict(*CONTROLS[name], seed=seed)
+        assert verdict.verdict == "UNTIMED", (seed, verdict.reason)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_accepted_under_many_seeds(court):
+    accused = {}
+    for name, control in CONTROLS.items():
+        for seed in range(SOAK_SEEDS):
+            verdict = court.verdict(*control, seed=seed)
+            if verdict.verdict != "UNTIMED":
+                accused[name, seed] = f"{verdict.verdict}: {verdict.reason}"
+        print(f"{name:<28}{SOAK_SEEDS:>5} seeds, rejected {sum(n == name for n, _ in accused)}")
+    assert not accused
 
 
 def test_a_helper_beside_the_candidate(court):

@@ -109,6 +109,9 @@ async def test_secrets_of_the_user_are_not_there(monkeypatch, tmp_path):
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("contents")
+    (home / ".npmrc").symlink_to(home / "dotfile")  # a manager of dot files keeps it elsewhere
+    (home / "dotfile").write_text("contents")
+    secrets.append(".npmrc")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("MTMC_HOME", str(home / "mtmc"))
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
