@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,12 +57,13 @@ def line_of(bench: Bench, opened: Opened, outcome: Outcome) -> Line:
     facts = {} if best.verdict is None else _facts(best.verdict)
     missing = () if is_original else _missing(opened.task, best.verdict)
     accepted = is_original or bench.options.protocol == "plain" or not missing
-    own_share = facts.get("own_share", 0.0 if is_original else None)
+    nothing_own = is_original and opened.task.device.present
+    own_share = facts.get("own_share", 0.0 if nothing_own else None)
     measurement = best.measurement
     return Line(
         **_identity(bench, opened.bench_task),
         verdict=ORIGINAL if best.verdict is None else best.verdict.verdict.value,
-        reason=_reason(best, missing if not accepted else ()),
+        reason=_reason(tree, best, () if accepted else missing),
         proven=accepted,
         seconds=outcome.seconds,
         time_kind=measurement.kind if measurement else None,
@@ -121,9 +123,11 @@ def _missing(task: Task, verdict: Verdict | None) -> tuple[str, ...]:
     return tuple(one for one in HIDDEN if one not in kinds)
 
 
-def _reason(best: TreeNode, missing: tuple[str, ...]) -> str:
+def _reason(tree: PlanTree, best: TreeNode, missing: tuple[str, ...]) -> str:
     if best.verdict is None:
-        return "No step is proven faster than the original."
+        judged = Counter(node.verdict.verdict.value for node in tree if node.verdict is not None)
+        became = ", ".join(f"{count} {verdict}" for verdict, count in judged.items())
+        return f"No step is proven faster than the original ({became or 'none was tried'})."
     if missing:
         return f"Not proven on hidden inputs: {', '.join(missing)}."
     return best.verdict.reason

@@ -18,12 +18,14 @@ class BenchOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
     paths:    folders of tasks, or files.
     budget_s: seconds after which the bench stops and can be resumed; None: until all is done.
-    jobs:     children that compile at once; None: one for each core.
+    jobs:     children that are busy at once; None: one for each core but two, since a timing that
+              has to wait for a core cannot be believed.
     json:     file of results, one line a task; "" for none.
     resume:   tasks that have a line there are not run again.
     protocol: "strict" counts a task as proven only where the hidden inputs were among its cases.
     precision: of every contestant alike, whatever the file's TASK says.
-    steps:    most attempts of a task. task_s: seconds after which a walk takes its best so far.
+    steps:    most attempts of a task.
+    task_s:   seconds after which a walk takes its best so far; None: 120 with a GPU, else 600.
     """
 
     paths: tuple[str, ...]
@@ -36,12 +38,16 @@ class BenchOptions(Struct, frozen=True, forbid_unknown_fields=True):
     target: str = ""
     seed: int = 0
     steps: _Count = 8
-    task_s: _Seconds = 300.0
+    task_s: _Seconds | None = None
 
     @property
     def children(self) -> int:
-        """Children that compile at once."""
-        return self.jobs or len(os.sched_getaffinity(0))
+        """Children that are busy at once."""
+        return self.jobs or max(1, len(os.sched_getaffinity(0)) - 2)
+
+    def most_seconds(self, measured: bool) -> float:
+        """Seconds that a walk may take."""
+        return self.task_s or (120.0 if measured else 600.0)
 
     def walkers(self, measured: bool) -> int:
         """Tasks that are walked at once.
@@ -49,8 +55,12 @@ class BenchOptions(Struct, frozen=True, forbid_unknown_fields=True):
         A GPU is shared by few, so that one can compute while another one samples or compiles;
         without one every walk needs about two cores.
         """
-        return max(1, min(4, self.children // 4) if measured else self.children // 2)
+        return max(1, min(3, self.children // 4) if measured else self.children // 2)
 
     def openers(self, measured: bool) -> int:
         """Tasks that are opened and compiled ahead at once."""
-        return max(1, (self.children - self.walkers(measured)) // 2)
+        return max(1, (self.children - self.walkers(measured) + 1) // 3)
+
+    def compilers(self, measured: bool) -> int:
+        """Candidates that are compiled ahead at once."""
+        return max(1, self.children - self.walkers(measured) - self.openers(measured))

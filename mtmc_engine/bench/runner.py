@@ -184,7 +184,7 @@ async def run_bench(
 async def setting_of(options: BenchOptions, exporter: Exporter) -> Bench:
     """Raises UsageError for an unknown target or a bad configuration."""
     device = await target_card(options.target)
-    slots = asyncio.Semaphore(max(1, options.children - options.walkers(device.present)))
+    slots = asyncio.Semaphore(options.compilers(device.present))
     return Bench(options, load_config(), device, exporter, slots)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mtmc_engine.bench.line import Line
+from mtmc_engine.bench.line import ORIGINAL, Line
 from mtmc_engine.bench.totals import Speeds, Totals, totals_of, worst_of
 
 _COLUMNS = (
@@ -32,7 +32,7 @@ def table(lines: Sequence[Line]) -> str:
     """The totals by family, the ten worst tasks, and where the time went."""
     if not lines:
         return "No task has a line yet."
-    estimated = any(line.time_kind == "estimated" for line in lines)
+    estimated = not any(line.time_kind == "measured" for line in lines)
     parts = [_head(lines, estimated), _families(totals_of(lines), estimated)]
     parts.append(_worst(lines))
     parts.append(_time(lines))
@@ -44,6 +44,9 @@ def _head(lines: Sequence[Line], estimated: bool) -> str:
     ways = ", ".join(dict.fromkeys(f"{line.protocol} {line.precision}" for line in lines))
     how = "ESTIMATED for" if estimated else "measured on"
     note = "; values in the interpreter, ~ marks estimates" if estimated else ""
+    few = sum(line.time_kind == "estimated" for line in lines)
+    if few and not estimated:
+        note = f"; {few} could not be measured and are in no mean"
     return f"{len(lines)} tasks, {ways}, {how} {devices}{note}"
 
 
@@ -90,7 +93,8 @@ def _told(line: Line) -> str:
     ratios = ", ".join(f"{mark}{ratio.value:.2f}x {name}" for name, ratio in line.against.items())
     kept = sum(step.state == "kept" for step in line.steps)
     steps = f"{kept} of {len(line.steps)} steps kept, {line.seconds:.0f} s"
-    said = "" if line.against and line.proven else f": {line.reason}"
+    fine = line.against and line.proven and line.verdict != ORIGINAL
+    said = "" if fine else f": {line.reason}"
     return f"  {line.task:<36} {line.verdict:<10} {ratios or '-'}; {steps}{said}"
 
 

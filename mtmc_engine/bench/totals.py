@@ -36,7 +36,8 @@ class Totals(Struct, frozen=True):
     """One family, or "all".
 
     proven, faster: shares of all tasks; faster than eager by the lower end of the interval.
-    failed: tasks without an answer; they count in every share and in no mean.
+    failed: tasks without an answer; they count in every share and in no mean. So do tasks that
+            are estimated where others are measured.
     own_half: share of tasks whose own kernels carry at least half of the device time, among
               those where it was measured; None where it never was.
     slower: answers slower than eager, by the upper end of the interval.
@@ -74,11 +75,17 @@ def _standing(line: Line) -> tuple[bool, float]:
     return line.verdict != FAILED, ratio.value if ratio else 0.0
 
 
+def comparable(lines: Sequence[Line]) -> Sequence[Line]:
+    """The measured ones; all where nothing was measured."""
+    return [line for line in lines if line.time_kind == "measured"] or lines
+
+
 def _totals(family: str, lines: Sequence[Line]) -> Totals:
     count = len(lines)
     shares = [line.own_share for line in lines if line.own_share is not None]
-    floors = [line.floor_share for line in lines if line.floor_share]
-    eager = [line.against[EAGER] for line in lines if EAGER in line.against]
+    floors = [line.floor_share for line in comparable(lines) if line.floor_share]
+    compared = comparable(lines)
+    eager = [line.against[EAGER] for line in compared if EAGER in line.against]
     return Totals(
         family=family,
         tasks=count,
@@ -87,8 +94,8 @@ def _totals(family: str, lines: Sequence[Line]) -> Totals:
         faster=sum(ratio.low > 1 + MARGIN for ratio in eager) / count,
         slower=sum(ratio.high < 1 - MARGIN for ratio in eager),
         own_half=sum(share >= _HALF for share in shares) / len(shares) if shares else None,
-        eager=_speeds(lines, EAGER),
-        compiled=_speeds(lines, COMPILED),
+        eager=_speeds(compared, EAGER),
+        compiled=_speeds(compared, COMPILED),
         floor_share=geometric_mean(floors) if floors else None,
         gpu_s=sum(line.gpu_s for line in lines) / count,
         seconds=sum(line.seconds for line in lines) / count,

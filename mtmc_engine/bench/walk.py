@@ -13,7 +13,7 @@ from mtmc_engine.bench.listener import Listener
 from mtmc_engine.bench.opened import Opened
 from mtmc_engine.bench.setting import Bench
 from mtmc_engine.coder.builtin import BuiltinCoder
-from mtmc_engine.core.errors import MtmcError
+from mtmc_engine.core.errors import MtmcError, ReferenceFailed
 from mtmc_engine.core.events import PlanProposed
 from mtmc_engine.core.options import RunOptions
 from mtmc_engine.plan.tree import ROOT, PlanTree
@@ -45,31 +45,50 @@ async def walked(bench: Bench, opened: Opened, workshop: Workshop) -> Line:
 
     listener = Listener(planned)
     listener.phases.update(opened.phases)
-    beginning = began = time.monotonic()
-    tree = await baseline(
-        opened.task,
-        listener,
-        _nobody(listener),
-        workshop,
-        scratch=opened.folder,
-        seed=bench.options.seed,
-        limits=bench.config.limits,
-    )
-    trees.append(tree)
-    listener.phases["baseline"] = time.monotonic() - began
-    run = _run(bench, opened, workshop, listener, tree)
-    in_time = await _within(bench.options.task_s, run)
+    limit_s = bench.options.most_seconds(bench.device.present)
+    beginning = time.monotonic()
+    trees.append(await _baseline(bench, opened, workshop, listener, limit_s))
+    listener.phases["baseline"] = time.monotonic() - beginning
+    run = _run(bench, opened, workshop, listener, trees[0])
+    in_time = await _within(limit_s, run)
     began = time.monotonic()
     refused = await _confirmed(run)
     listener.phases["confirm"] = time.monotonic() - began
     warnings = list(listener.warnings)
     if not in_time:
-        warnings.append(f"The walk was ended after {bench.options.task_s:g} s.")
+        warnings.append(f"The walk was ended after {limit_s:g} s.")
     footprint = await _footprint(bench, run)
     seconds = opened.seconds + time.monotonic() - beginning
     phases = dict(listener.phases)
     outcome = Outcome(run.tree, footprint, phases, seconds, (*warnings, *refused))
     return line_of(bench, opened, outcome)
+
+
+async def _baseline(
+    bench: Bench, opened: Opened, workshop: Workshop, listener: Listener, limit_s: float
+) -> PlanTree:
+    """The original, timed; once more where the machine was too busy to believe the first time."""
+
+    async def timed() -> PlanTree:
+        return await baseline(
+            opened.task,
+            listener,
+            _nobody(listener),
+            workshop,
+            scratch=opened.folder,
+            seed=bench.options.seed,
+            limits=bench.config.limits,
+        )
+
+    try:
+        async with asyncio.timeout(limit_s):
+            tree = await timed()
+            measurement = tree.root.measurement
+            if bench.device.present and measurement and measurement.kind == "estimated":
+                tree = await timed()
+            return tree
+    except TimeoutError:
+        raise ReferenceFailed(f"The original was not timed within {limit_s:g} s.") from None
 
 
 async def _within(seconds: float, run: Run) -> bool:

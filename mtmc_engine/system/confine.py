@@ -31,7 +31,9 @@ NETWORK = "network"
 ALL = frozenset({PROCESSES, DISK, SECRETS, NETWORK})
 
 _NOTHING = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+_READ_ONLY = _NOTHING | kernel.MS_RDONLY
 _SHARED_MEMORY = "/dev/shm"
+_SYSTEM_SWITCHES = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs"))
 
 
 class Confinement(Struct, frozen=True):
@@ -119,9 +121,16 @@ def _cover(place: str) -> None:
 
 def _own_proc() -> None:
     """A /proc of this process namespace. A container may forbid it: the old one then stays, and
-    shows processes that cannot be signalled."""
+    shows processes that cannot be signalled.
+
+    It can be written to, since CUDA names its threads there and fails to start where it cannot;
+    the switches of the whole system stay read-only.
+    """
     with suppress(OSError):
-        kernel.mount("proc", "/proc", "proc", _NOTHING | kernel.MS_RDONLY)
+        kernel.mount("proc", "/proc", "proc", _NOTHING)
+        for place in filter(os.path.exists, _SYSTEM_SWITCHES):
+            kernel.bind(place, place)
+            kernel.mount("", place, "", kernel.MS_REMOUNT | kernel.MS_BIND | _READ_ONLY)
 
 
 def protections_here(folder: Path) -> frozenset[str]:

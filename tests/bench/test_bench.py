@@ -38,11 +38,12 @@ def test_a_folder_is_walked_and_every_task_leaves_a_line(folder, begin, tmp_path
         line = found[name]
         assert line["proven"], line
         assert line["time_kind"] == "estimated"
-        assert line["steps"]
         assert line["missing"] == []
-        assert {"capture", "launch", "values"} <= set(line["phases"])
+        assert {"capture", "plan"} <= set(line["phases"])
         assert line["peak_bytes"] is None
     assert found["tasks/pointwise_scale"]["verdict"] == "UNTIMED"
+    assert found["tasks/pointwise_scale"]["steps"][0]["state"] == "kept"
+    assert {"launch", "values"} <= set(found["tasks/pointwise_scale"]["phases"])
     assert found["tasks/pointwise_scale"]["against"]["eager"]["value"] > 1
     assert "ESTIMATED" in out
     assert "pointwise" in out

@@ -73,5 +73,8 @@ def test_workers_fit_the_machine(jobs, measured):
 
 
 def test_a_gpu_is_shared_by_few():
-    assert BenchOptions(("x",), jobs=16).walkers(True) == 4
-    assert BenchOptions(("x",), jobs=128).walkers(True) == 4
+    options = BenchOptions(("x",), jobs=16)
+    workers = options.walkers(True), options.openers(True), options.compilers(True)
+    assert workers == (3, 4, 9)
+    assert sum(workers) == 16
+    assert BenchOptions(("x",), jobs=128).walkers(True) == 3

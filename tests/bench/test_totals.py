@@ -107,6 +107,14 @@ def test_estimates_are_marked_everywhere():
     assert " 4.00" not in text
 
 
+def test_what_could_not_be_measured_is_in_no_mean():
+    estimated = line("e", eager=9.0, time_kind="estimated")
+    found = totals_of([*LINES[:2], estimated])[0]
+    assert found.tasks == 3
+    assert found.eager.geometric_mean == pytest.approx(2.0)
+    assert "1 could not be measured" in table([*LINES, estimated])
+
+
 def test_an_original_is_neither_faster_nor_slower():
     same = Ratio(1.0, 1.0, 1.0)
     found = totals_of([line("a", verdict=ORIGINAL, eager=same, compiled=0.8)])[-1]

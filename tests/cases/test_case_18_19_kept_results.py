@@ -23,7 +23,10 @@ class ModelNew(nn.Module):
         calls[0] += 1
         {body}
 """
-BY_KEY = "key = {key}\n        if key not in kept:\n            kept[key] = torch.tanh(x)\n        return kept[key]"
+BY_KEY = """key = {key}
+        if key not in kept:
+            kept[key] = torch.tanh(x)
+        return kept[key]"""
 KEYS = {
     "identity": "id(x)",
     "pointer": "x.data_ptr()",

@@ -1,5 +1,9 @@
 """What a candidate prints is output, not a result."""
 
+import time
+
+import pytest
+
 REFERENCE = """
 class Model(nn.Module):
     def forward(self, x):
@@ -39,6 +43,18 @@ sys.exit(0)
 def test_printed_success_does_not_help(court):
     verdict = court.verdict(REFERENCE, BOASTING)
     assert verdict.verdict == "NUMERIC"
+
+
+@pytest.mark.slow
+def test_a_gigabyte_of_printing(court):
+    shouting = BOASTING.replace(
+        "print(", "for _ in range(1000): print('x' * (1 << 20))\n        print("
+    )
+    began = time.monotonic()
+    verdict = court.verdict(REFERENCE, shouting)
+    assert verdict.verdict in ("NUMERIC", "TIMEOUT")
+    assert time.monotonic() - began < 180
+    assert all(len(gate.log) <= 8000 for gate in verdict.gates)
 
 
 def test_leaving_is_not_passing(court):

@@ -94,3 +94,38 @@ def test_names_are_unique():
 @pytest.mark.parametrize(("text", "value"), [("128", 128), ("s0", 7), ("2*s0 + 1", 15)])
 def test_expressions(text, value):
     assert evaluate(text, {"s0": 7}) == value
+
+
+def distributions(plan):
+    return {case.distribution: case for case in plan.cases}
+
+
+def test_half_types_get_values_near_the_end_of_their_range():
+    half = TensorSpec((64, 128), "float16", ("s0", "s1"))
+    assert "near the range's end" in distributions(plan_cases(task_of(half), launched((1,)), 0))
+    assert "near the range's end" not in distributions(
+        plan_cases(task_of(SMALL), launched((1,)), 0)
+    )
+
+
+@pytest.mark.parametrize(("policy", "advisory"), [("report", True), ("match", False)])
+def test_nan_is_a_case_of_its_own(policy, advisory):
+    task = msgspec.structs.replace(task_of(SMALL), policy=Policy(nan=policy))
+    assert distributions(plan_cases(task, launched((1,)), 0))["with NaN"].advisory == advisory
+
+
+def test_nan_that_is_to_be_ignored_is_not_put_in():
+    task = msgspec.structs.replace(task_of(SMALL), policy=Policy(nan="ignore"))
+    assert "with NaN" not in distributions(plan_cases(task, launched((1,)), 0))
+
+
+def test_integers_have_one_distribution():
+    whole = TensorSpec((64, 128), "int64", ("s0", "s1"))
+    assert set(distributions(plan_cases(task_of(whole), launched((1,)), 0))) == {"own"}
+
+
+def test_fixed_shapes_on_a_gpu_see_every_distribution():
+    fixed = TensorSpec((64, 128), "float32", ("64", "128"))
+    found = distributions(plan_cases(task_of(fixed, present=True), launched((1,)), 0))
+    assert {"normal", "large offset", "zero rows", "with NaN"} <= set(found)
+    assert {case.shapes for case in found.values()} == {((64, 128),)}

@@ -11,6 +11,7 @@ from mtmc_engine.capture.draw import resized
 from mtmc_engine.capture.load import Reference
 from mtmc_engine.core.graph import TensorSpec
 from mtmc_engine.proof.wire import Build, Case
+from mtmc_engine.proof.work.pattern import pattern_of
 from mtmc_engine.proof.work.tensors import distributed, dtype_name
 
 
@@ -24,12 +25,14 @@ class Draw:
         tensors = [value for value in flat if isinstance(value, torch.Tensor)]
         self._shapes = tuple(tuple(value.shape) for value in tensors)
         self._dtypes = tuple(dtype_name(value) for value in tensors)
+        self._patterns = [pattern_of(value) for value in flat]
 
     def inputs(self, case: Case) -> list[Any]:
         """Call arguments of a case, nested as the file makes them: contiguous tensors on the
         build's device, others as made.
 
         Shapes that the file does not make itself are filled with elements of those it does.
+        Triangular, symmetric and ascending inputs stay so.
         """
         if (case.shapes, case.dtypes) == (self._shapes, self._dtypes):
             values = self._own(case.seed)
@@ -38,11 +41,13 @@ class Draw:
             specs = [TensorSpec(shape, dtype) for shape, dtype in pairs]
             values = resized(self._pattern, specs, case.seed)
         flat, tree = pytree.tree_flatten(values)
-        flat = [
-            distributed(_placed(value, self.build.device), case.distribution, case.seed + place)
-            for place, value in enumerate(flat)
-        ]
+        flat = [self._drawn(case, place, value) for place, value in enumerate(flat)]
         return list(pytree.tree_unflatten(flat, tree))
+
+    def _drawn(self, case: Case, place: int, value: Any) -> Any:
+        placed = _placed(value, self.build.device)
+        made = distributed(placed, case.distribution, case.seed + place)
+        return self._patterns[place].restored(made) if isinstance(made, torch.Tensor) else made
 
     def _own(self, seed: int) -> list[Any]:
         return self._pattern if seed == self.build.seed else self.reference.inputs(seed)

@@ -9,6 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from mtmc_engine.proof.wire import Distribution, Layout
+from mtmc_engine.proof.work.pattern import pattern_of
 
 # Row padding of a slice in elements: odd, so that rows are not aligned.
 _PADDING = 3
@@ -121,9 +122,14 @@ def _stored(value: torch.Tensor, layout: Layout) -> torch.Tensor:
         wide = value.new_zeros((*value.shape[:-1], value.shape[-1] + _PADDING))
         wide[..., : value.shape[-1]] = value
         return wide[..., : value.shape[-1]]
-    if layout == "expanded" and value.dim() >= 2 and value.shape[0]:
+    if layout == "expanded" and _expandable(value):
         return value[:1].clone().expand_as(value)
     return value.clone(memory_format=torch.contiguous_format)
+
+
+def _expandable(value: torch.Tensor) -> bool:
+    """Whether one of its rows may stand for all."""
+    return value.dim() >= 2 and bool(value.shape[0]) and not pattern_of(value).of_matrices
 
 
 def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:

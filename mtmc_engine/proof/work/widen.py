@@ -137,6 +137,11 @@ def widened_model(model: Any) -> Any:
     return double
 
 
+def _is_plain(value: Any) -> bool:
+    """A tensor with memory of its own that can be looked at."""
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided
+
+
 @dataclass
 class Jittered(Widened):
     """Widened, and each operator's result is moved by `relative` of itself, up or down at random.
@@ -156,10 +161,10 @@ class Jittered(Widened):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         result = super().__torch_function__(func, types, args, kwargs)
-        if not isinstance(result, torch.Tensor) or not result.is_floating_point():
+        if not _is_plain(result) or not result.is_floating_point():
             return result
-        given = pytree.tree_leaves((args, kwargs))
-        own = {v.untyped_storage().data_ptr() for v in given if isinstance(v, torch.Tensor)}
+        given = filter(_is_plain, pytree.tree_leaves((args, kwargs)))
+        own = {value.untyped_storage().data_ptr() for value in given}
         if result.untyped_storage().data_ptr() in own:
             return result
         return perturbed(result, self.relative, self.generator)
@@ -185,5 +190,6 @@ def perturbed(value: Any, relative: float, generator: torch.Generator) -> Any:
     """A float64 tensor with each element moved by `relative` of itself, up or down at random."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return value
-    signs = torch.randint(0, 2, value.shape, generator=generator, device=generator.device)
-    return value * (1 + (2 * signs - 1).to(value) * relative)
+    where = {"generator": generator, "device": generator.device}
+    signs = torch.randint(0, 2, value.shape, dtype=torch.int8, **where)
+    return signs.to(value).mul_(2 * relative).add_(1 - relative).mul_(value)
