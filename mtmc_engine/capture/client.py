@@ -16,7 +16,7 @@ def task_of(result: JobResult) -> Task:
     process ended without an answer for a reason of our own.
     """
     if result.ending in (Ending.DONE, Ending.RAISED):
-        return msgspec.convert(result.unwrap(), Task, str_keys=True)
+        return msgspec.convert(result.unwrap(), Task)
     raise _ended(result)
 
 

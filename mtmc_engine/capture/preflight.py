@@ -97,7 +97,7 @@ def _twin(subject: Subject, twin: Twin) -> Facts:
         reference = reference.reloaded(twin.constants)
     inputs = twin_inputs(reference, twin, subject.seed)
     return facts_of(
-        lambda: reference.build(subject.seed, twin.init_args), inputs, subject.call.tensors
+        lambda: reference.build(subject.seed, dict(twin.init_args)), inputs, subject.call.tensors
     )
 
 

@@ -204,7 +204,7 @@ def _accepted(original: Original, sizes: Sizes) -> Twin | None:
         return None
     if difference(original.graph, graph) or not is_small(graph) or not _runs(run):
         return None
-    return Twin(sizes.constants, sizes.init_args, specs, graph)
+    return Twin(sizes.constants, tuple(sorted(sizes.init_args.items())), specs, graph)
 
 
 def _seems_to_fit(operator: Any, inputs: list[Any], mode: Any) -> bool:

@@ -46,13 +46,13 @@ class Twin(Struct, frozen=True):
     """How to build the same reference at small sizes.
 
     constants: module-level integers of the user's file -> their small values.
-    init_args: positions of constructor integers -> their small values.
+    init_args: (position, small value) of constructor integers.
     tensors:   specs of the twin's call arguments.
     graph:     the twin's graph; same operators and edges as the task's.
     """
 
     constants: dict[str, int]
-    init_args: dict[int, int]
+    init_args: tuple[tuple[int, int], ...]
     tensors: tuple[TensorSpec, ...]
     graph: Graph
 

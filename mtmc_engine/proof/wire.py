@@ -41,7 +41,7 @@ class Build(Struct, frozen=True):
     seed: int
     device: str
     constants: dict[str, int] = {}
-    init_args: dict[int, int] = {}
+    init_args: tuple[tuple[int, int], ...] = ()
     randomise: bool = True
     tf32: bool = False
 

@@ -47,6 +47,7 @@ def test_triangles_stay_triangles(court):
     assert found.verdict == "UNTIMED", found.reason
 
 
+@pytest.mark.slow
 def test_what_nobody_promised(court):
     assert court.verdict(FULL, ONLY_BETWEEN).verdict == "NUMERIC"
 

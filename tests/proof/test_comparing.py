@@ -10,7 +10,7 @@ from mtmc_engine.proof.work.build import varied_initialisers
 from mtmc_engine.proof.work.compare import compare_exact, compare_float, compare_index, same_bits
 from mtmc_engine.proof.work.moved import Moved, Nudge
 from mtmc_engine.proof.work.tensors import distributed, laid_out
-from mtmc_engine.proof.work.widen import Jittered, in_float64
+from mtmc_engine.proof.work.widen import Jitter, in_float64
 
 NAN = float("nan")
 TIGHT = bound("float32", Norms(1.0, 1.0), Norms(0.0, 0.0), Norms(0.0, 0.0))
@@ -120,13 +120,20 @@ def test_rounding_of_results_shows_where_rows_are_constant():
     x = torch.zeros(2, 45, dtype=torch.float64)
     with in_float64():
         assert normed(x).abs().max() < 1e-12
-    with in_float64(Jittered(relative=2**-24, generator=torch.Generator().manual_seed(0))):
+    with in_float64(Jitter(2**-24, torch.Generator().manual_seed(0))):
         assert normed(x).abs().max() > 1e-8
+
+
+def test_the_mean_inside_a_norm_is_rounded_too():
+    x = torch.full((3, 45), 1.7, dtype=torch.float64)
+    with in_float64(Jitter(2**-24, torch.Generator().manual_seed(0))):
+        found = torch.nn.functional.layer_norm(x, x.shape[-1:])
+    assert found.sum(-1).abs().max() > 1e-4
 
 
 def test_results_in_place_and_views_are_left_alone():
     x = torch.zeros(4, 5, dtype=torch.float64)
-    with in_float64(Jittered(relative=0.5, generator=torch.Generator().manual_seed(0))):
+    with in_float64(Jitter(0.5, torch.Generator().manual_seed(0))):
         x[:, 0].add_(1.0)
         x.view(-1)[1] = 7.0
     assert x[0, 0] == 1.0

@@ -35,7 +35,7 @@ def open_reference(build: Build) -> Reference:
 def build_reference(reference: Reference, build: Build, device: str | None = None) -> Any:
     """The operator on the build's device, or on `device`. Raises ReferenceFailed."""
     with _initialisers(build):
-        return reference.build(build.seed, build.init_args or None, device or build.device)
+        return reference.build(build.seed, dict(build.init_args), device or build.device)
 
 
 def _initialisers(build: Build) -> AbstractContextManager[None]:
@@ -163,7 +163,7 @@ def build_candidate(
     if weights == "from_reference":
         return entry.from_reference(model)  # type: ignore[attr-defined]
     arguments = reference.init_args() if reference.form == "module" else []
-    for position, value in build.init_args.items():
+    for position, value in build.init_args:
         arguments[position] = value
     torch.manual_seed(build.seed)
     with _initialisers(build):

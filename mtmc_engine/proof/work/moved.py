@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 from mtmc_engine.proof.tolerance import EPSILON, TF32_EPSILON, Norms, arithmetic
 from mtmc_engine.proof.work.norms import distance
 from mtmc_engine.proof.work.tensors import dtype_name
-from mtmc_engine.proof.work.widen import Jittered, Widened, perturbed, widened
+from mtmc_engine.proof.work.widen import Jitter, perturbed, widened
 
 # Condition errors of small outputs are drawn several times: one draw may be near zero by luck.
 _SMALL = 4096
@@ -45,17 +45,15 @@ class Nudge:
         generator = torch.Generator(value.device).manual_seed(self.seed + value.numel())
         return perturbed(widened(value), unit / 2, generator)
 
-    def jitter(self, inputs: list[Any]) -> Widened:
+    def jitter(self, inputs: list[Any]) -> Jitter | None:
         """Moves what operators return, too, by as much; not TF32's, which is for factors only."""
         if self.side:
-            return Widened()
+            return None
         floats = [value for value in pytree.tree_leaves(inputs) if is_float(value)]
         kinds = {arithmetic(dtype_name(value)) for value in floats} or {"float32"}
         unit = max(EPSILON[kind] for kind in kinds)
         device = floats[0].device if floats else torch.device("cpu")
-        return Jittered(
-            relative=unit / 2, generator=torch.Generator(device).manual_seed(self.seed + 1)
-        )
+        return Jitter(unit / 2, torch.Generator(device).manual_seed(self.seed + 1))
 
     def model(self, double: Any, model: Any) -> Any:
         """A copy of `double` with all floating-point state of `model`, moved."""

@@ -26,7 +26,7 @@ from mtmc_engine.proof.work.moved import Moved, is_float
 from mtmc_engine.proof.work.norms import distance, finite_share, size_of
 from mtmc_engine.proof.work.tensors import dtype_name, laid_out, leaves, structure
 from mtmc_engine.proof.work.weak import Weaknesses
-from mtmc_engine.proof.work.widen import Widened, in_float64, widened, widened_model
+from mtmc_engine.proof.work.widen import Jitter, Widened, in_float64, widened, widened_model
 
 _NONE = Norms(0.0, 0.0)
 
@@ -152,13 +152,13 @@ class _Witness:
         return _Result(value, pytree.tree_leaves(arguments), buffers, pytree.tree_leaves(before))
 
     def _exact(
-        self, case: Case, inputs: list[Any], model: Any, mode: Widened | None = None
+        self, case: Case, inputs: list[Any], model: Any, jitter: Jitter | None = None
     ) -> tuple[_Result, Widened]:
         """The reference in float64; in its own precision where it refuses that."""
         if not self._narrow:
             try:
                 wide = pytree.tree_map(widened, inputs)
-                return self._computed(case, wide, model, in_float64(mode))
+                return self._computed(case, wide, model, in_float64(jitter))
             except Exception as error:
                 self._narrow = described(error)
         narrow = copy.deepcopy(self.model)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._decomp import get_decompositions
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 _WIDER = {
     torch.float32: torch.float64,
@@ -137,50 +139,70 @@ def widened_model(model: Any) -> Any:
     return double
 
 
+# Operators that PyTorch computes in one go and others in several steps, each of which rounds.
+_COMPOSITES = (
+    *("native_layer_norm", "native_group_norm", "native_batch_norm", "_native_batch_norm_legit"),
+    *("_native_batch_norm_legit_no_training", "_native_batch_norm_legit_functional"),
+    *("_softmax", "_log_softmax", "std", "std_mean", "_fused_rms_norm", "var_mean"),
+)
+
+
+class Jitter(TorchDispatchMode):  # type: ignore[misc]
+    """Within it, each operator's result is moved by `relative` of itself, up or down at random.
+
+    So does every implementation round its intermediate results (D. S. Parker, Monte Carlo
+    arithmetic, 1997); operators that most kernels compute in steps are taken apart. Views and
+    results in place are left alone: what they share would be lost.
+    """
+
+    def __init__(self, relative: float, generator: torch.Generator) -> None:
+        super().__init__()
+        self.relative, self.generator = relative, generator
+        known = [getattr(torch.ops.aten, name) for name in _COMPOSITES if _is_operator(name)]
+        self._steps = get_decompositions(known)
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if func in self._steps:
+            with self:
+                return self._steps[func](*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        given = filter(_is_plain, pytree.tree_leaves((args, kwargs)))
+        own = {value.untyped_storage().data_ptr() for value in given}
+
+        def moved(value: Any) -> Any:
+            if not _is_plain(value) or value.untyped_storage().data_ptr() in own:
+                return value
+            return perturbed(value, self.relative, self.generator)
+
+        return pytree.tree_map(moved, result)
+
+
+def _is_operator(name: str) -> bool:
+    return hasattr(torch.ops.aten, name)
+
+
 def _is_plain(value: Any) -> bool:
     """A tensor with memory of its own that can be looked at."""
     return isinstance(value, torch.Tensor) and value.layout is torch.strided
 
 
-@dataclass
-class Jittered(Widened):
-    """Widened, and each operator's result is moved by `relative` of itself, up or down at random.
-
-    So does every implementation round its intermediate results (D. S. Parker, Monte Carlo
-    arithmetic, 1997). Views and results in place are left alone: what they share would be lost.
-    """
-
-    relative: float = 0.0
-    generator: Any = None
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        result = super().__torch_function__(func, types, args, kwargs)
-        if not _is_plain(result) or not result.is_floating_point():
-            return result
-        given = filter(_is_plain, pytree.tree_leaves((args, kwargs)))
-        own = {value.untyped_storage().data_ptr() for value in given}
-        if result.untyped_storage().data_ptr() in own:
-            return result
-        return perturbed(result, self.relative, self.generator)
-
-
 @contextmanager
-def in_float64(mode: Widened | None = None) -> Iterator[Widened]:
+def in_float64(jitter: Jitter | None = None) -> Iterator[Widened]:
     """Runs what is inside with float64 as the default and the widest type that is ever asked.
 
-    mode: a Jittered one, where results are to be moved; by default they are exact.
+    jitter: moves results; by default they are exact.
     """
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
-    mode = Widened() if mode is None else mode
+    mode = Widened()
     try:
-        with mode:
+        with mode, jitter or nullcontext():
             yield mode
     finally:
         torch.set_default_dtype(before)
