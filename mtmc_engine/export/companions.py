@@ -5,7 +5,7 @@ from __future__ import annotations
 from mtmc_engine.core.task import Task
 
 # Sizes of the dimensions that may vary, used where no GPU is present: prime, and around a block.
-SMALL_SIZES = (1, 3, 17)
+SMALL_SIZES = (1, 3, 17, 33)
 
 
 def test_source(task: Task, module: str, program_source: str) -> str:
@@ -162,8 +162,11 @@ def test_values(shapes, recwarn):
     arguments = inputs_of(shapes)
     is_module = isinstance(reference, torch.nn.Module)
     exact = copy.deepcopy(reference).double() if is_module else reference
+    try:
+        own = tensors_of(reference(*arguments))
+    except (RuntimeError, ValueError) as error:
+        pytest.skip(f"the reference refuses these sizes: {{error}}")
     truths = tensors_of(exact(*[to_double(value) for value in arguments]))
-    own = tensors_of(reference(*arguments))
     results = tensors_of(optimised(*arguments))
     assert not [w for w in recwarn if "reference runs instead" in str(w.message)]
     for truth, expected, actual in zip(truths, own, results, strict=True):

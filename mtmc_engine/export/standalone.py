@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mtmc_engine.core.errors import UsageError
+from mtmc_engine.core.program import Program
 from mtmc_engine.core.task import Task
 from mtmc_engine.export.guard import guard_source
 
@@ -15,15 +16,15 @@ RULE = "# " + "-" * 78
 OWN_IMPORTS = ("import os", "import warnings")
 
 
-def standalone(task: Task, program_source: str, reference_source: str, heading: str) -> str:
+def standalone(task: Task, program: Program, reference_source: str, heading: str) -> str:
     """One module with everything: it imports neither this tool nor the user's file.
 
     heading: the module's docstring, without quotes.
     Raises UsageError where the program has no entry point to guard.
     """
     reference, reference_imports = _split(reference_source)
-    program = _with_guard(_without_reference_import(program_source, task), task)
-    kernels, kernel_imports = _split(program)
+    guarded = _with_guard(_without_reference_import(program.source, task), task)
+    kernels, kernel_imports = _split(guarded)
     if task.form == "function":
         reference += f"\n\n_reference = {task.entry}\n"
     about = ast.get_docstring(ast.parse(reference_source)) or ""
@@ -31,7 +32,8 @@ def standalone(task: Task, program_source: str, reference_source: str, heading: 
         f'"""{heading}\n"""\n\n' + _import_block([*reference_imports, *kernel_imports]),
         _section(f"The reference, as it was. {about.splitlines()[0] if about else ''}", reference),
         _section(
-            "Which calls the kernels serve. The others run the reference.", guard_source(task)
+            "Which calls the kernels serve. The others run the reference.",
+            guard_source(task, program.schedule),
         ),
         _section("The kernels.", kernels),
     ]

@@ -23,6 +23,7 @@ def export_best(
     task: Task,
     program: Program,
     *,
+    plan: Sequence[str],
     steps: Sequence[StepSummary],
     verdict: Verdict | None,
     measurement: Measurement | None,
@@ -30,6 +31,7 @@ def export_best(
 ) -> Exported:
     """Writes NAME_mtmc.py, its test, its benchmark and report.html into `folder`.
 
+    plan: phrases of the steps that lead to `program`; none where it is the original.
     measurement: the answer's confirmed one. Existing files of those names are replaced; nothing
     else in the folder is touched.
     Raises UsageError where the folder cannot be written or the user's file is gone.
@@ -41,12 +43,12 @@ def export_best(
         raise UsageError(f"{task.file} cannot be read for the export: {error.strerror}") from error
     module = f"{task.name}_mtmc"
     files = {
-        f"{module}.py": standalone(
-            task, program.source, reference, _heading(task, steps, measurement)
-        ),
+        f"{module}.py": standalone(task, program, reference, _heading(task, plan, measurement)),
         f"test_{task.name}.py": test_source(task, module, program.source),
         f"bench_{task.name}.py": benchmark_source(task, module),
-        "report.html": report_html(task, program.source, steps, verdict, measurement),
+        "report.html": report_html(
+            task, program.source, steps, verdict, measurement if plan else None
+        ),
     }
     with tempfile.TemporaryDirectory(dir=folder, prefix=".mtmc-") as staging:
         for name, text in files.items():
@@ -86,12 +88,15 @@ def _copy_siblings(task: Task, folder: Path) -> list[str]:
     return copied
 
 
-def _heading(task: Task, steps: Sequence[StepSummary], measurement: Measurement | None) -> str:
+def _heading(task: Task, plan: Sequence[str], measurement: Measurement | None) -> str:
     shapes = ", ".join(item.label for item in task.inputs)
-    kept = [step.phrase for step in steps if step.approved]
-    lines = [f"{task.name} at {shapes}, optimised for {task.device.name}.", ""]
-    lines.append(f"Steps: {'; '.join(kept)}." if kept else "No step helped: this is the original.")
-    if measurement is not None:
+    if plan:
+        lines = [f"{task.name} at {shapes}, optimised for {task.device.name}."]
+        lines += ["", f"Steps: {'; '.join(plan)}."]
+    else:
+        lines = [f"{task.name} at {shapes}: no step helped on {task.device.name}."]
+        lines += ["", "These are the operators of the reference, called as it calls them."]
+    if plan and measurement is not None:
         lines.append(_speed(measurement))
     lines += [
         "",

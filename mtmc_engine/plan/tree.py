@@ -130,6 +130,10 @@ class PlanTree:
             at = self._nodes[at].parent
         return tuple(reversed(found))
 
+    def phrases(self, node: str) -> tuple[str, ...]:
+        """The steps from the root to `node`; none for the root itself."""
+        return tuple(step.action.phrase for step in self.path(node) if step.action)
+
     def tried(self, node: str) -> tuple[str, ...]:
         """Phrases of the actions that were tried on this program."""
         return tuple(n.action.phrase for n in self.children(node) if n.action is not None)

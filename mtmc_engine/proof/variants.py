@@ -30,6 +30,7 @@ _SYMBOL = re.compile(r"\bs\d+\b")
 # Sizes that stand in for large ones where the interpreter runs: uneven, so that masks matter.
 _SMALL_LAST = 67
 _SMALL_OTHERS = (19, 7, 5, 3)
+_EVEN = (16, 32, 8, 24)
 _PRIMES = (17, 31, 13, 11, 23, 7)
 _MOST_BLOCKS = 4
 _SMALL_ELEMENTS = 1 << 18
@@ -107,6 +108,8 @@ def _add_small(
     writer.add(base, "contiguous", "own", own=own, repeat=True)
     _add_distributions(writer, base, policy.nan)
     writer.add(base, "contiguous", "own", reseed=True, repeat=True)
+    writer.next_group()
+    writer.add(space.shapes(space.even()), "contiguous", "own")
     writer.next_group()
     for sizes in space.boundaries(small, blocks):
         writer.add(space.shapes(sizes), "contiguous", "own", optional=True)
@@ -224,6 +227,11 @@ class _Space:
             while self.elements(sizes) > _SMALL_ELEMENTS and sizes[symbol] > 2:
                 sizes[symbol] = max(2, sizes[symbol] // 2)
         return sizes
+
+    def even(self) -> Sizes:
+        """Small round sizes, alike where the declared ones are: squares stay squares."""
+        alike = dict(zip(dict.fromkeys(self.declared.values()), _cycle(_EVEN, 16), strict=False))
+        return {s: min(size, alike.get(size, _EVEN[0])) for s, size in self.declared.items()}
 
     def boundaries(self, small: Sizes, blocks: tuple[int, ...]) -> Iterator[Sizes]:
         """Sizes around 1 and around each block, one dimension at a time, and all prime."""

@@ -141,6 +141,7 @@ def export(session: str, folder: Path, exporter: Exporter) -> Exported:
     return exporter.write(
         task=task,
         program=best.program,
+        plan=restored.tree.phrases(best.id),
         steps=summarise(restored.tree, restored.records),
         verdict=best.verdict,
         measurement=best.measurement,

@@ -115,6 +115,7 @@ def export_best(run: Run, folder: str) -> None:
     exported = run.exporter.write(
         task=run.task,
         program=best.program,
+        plan=run.tree.phrases(best.id),
         steps=step_summaries(run),
         verdict=best.verdict,
         measurement=best.measurement,

@@ -22,12 +22,16 @@ class WriteExport(Protocol):
         *,
         task: Task,
         program: Program,
+        plan: Sequence[str],
         steps: Sequence[StepSummary],
         verdict: Verdict | None,
         measurement: Measurement | None,
         folder: Path,
     ) -> Exported:
-        """Raises UsageError where the folder cannot be written."""
+        """plan: phrases of the steps that lead to `program`; none where it is the original.
+
+        Raises UsageError where the folder cannot be written.
+        """
 
 
 @dataclass(frozen=True)

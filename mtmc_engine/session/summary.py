@@ -52,7 +52,7 @@ def best_summary(run: Run) -> BestSummary:
         time_kind=measurement.kind if measurement else None,
         ratio_to_original=standing.ratio if standing else None,
         against={name: ratio.value for name, ratio in against.items()},
-        actions=tuple(node.action.phrase for node in run.tree.path(best.id) if node.action),
+        actions=run.tree.phrases(best.id),
     )
 
 

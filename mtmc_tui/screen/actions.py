@@ -23,11 +23,12 @@ from mtmc_engine.core.events import (
     Replay,
     Stop,
 )
-from mtmc_tui.screen.dialogs import Ask, Confirm, Page, Pick
+from mtmc_tui.screen.dialogs import Ask, Confirm, Page, Pick, page_width
 from mtmc_tui.screen.editor import edit_file, edit_text, editor_command
 from mtmc_tui.screen.exporting import export_session
 from mtmc_tui.screen.keymap import merged
-from mtmc_tui.screen.model import Snapshot
+from mtmc_tui.screen.keys import BY_ID
+from mtmc_tui.screen.model import ORIGINAL, Snapshot
 from mtmc_tui.screen.render.help import help_text, log_text
 from mtmc_tui.screen.view import PANES, View, shown_node
 
@@ -141,13 +142,23 @@ class EngineActions(Screen[None]):
         self.change(watching=not self.view.watching)
 
     def action_export(self) -> None:
-        """Export the best program into a folder that is asked for."""
+        """Export the best program into a folder that is asked for, or say why there is none."""
+        session = self.snapshot.session
+        if session is None or not BY_ID["run.export"].when(self.snapshot, self.view):
+            self.app.say(_no_export(self.snapshot), "warning")
+            return
+        beside = Path(session.file).absolute()
 
         async def answered(given: tuple[str, str] | None) -> None:
             if given is not None:
                 await self._export(str(Path(given[1]).expanduser().absolute()) if given[1] else "")
 
-        ask = Ask("Export the best program to which folder?", "empty: beside the source file")
+        best = "the original" if self.snapshot.best_node == ORIGINAL else self.snapshot.best_node
+        ask = Ask(
+            f"Export the best program, {best}, to which folder?",
+            f"empty: {beside.parent}",
+            detail=f"Leave it empty for {beside.parent}, beside {beside.name}.",
+        )
         self.app.push_screen(ask, answered)
 
     async def _export(self, folder: str) -> None:
@@ -187,7 +198,8 @@ class EngineActions(Screen[None]):
 
     def action_help(self) -> None:
         """What the focused pane is, and every key."""
-        text = help_text(self.snapshot, self.view, merged(self.app.keys_in_force))
+        keys = merged(self.app.keys_in_force)
+        text = help_text(self.snapshot, self.view, keys, page_width(self.app.size.width))
         self.app.push_screen(Page(f"Help {self.view.glyphs.dot} {PANES[self.view.pane - 1]}", text))
 
     async def action_quit(self) -> None:
@@ -228,3 +240,10 @@ class EngineActions(Screen[None]):
             editor = shlex.join(editor_command())
             self.app.say(f"the editor ({editor}) did not end well: {trouble}", "warning")
         return result
+
+
+def _no_export(snapshot: Snapshot) -> str:
+    """Why nothing can be exported."""
+    if snapshot.failure is not None:
+        return "nothing to export: the run has failed"
+    return "nothing to export yet: the file is still being captured"

@@ -46,7 +46,7 @@ class Confirm(ModalScreen[bool]):
 
 
 class Ask(ModalScreen[tuple[str, str] | None]):
-    """A line of text, and one of `choices` where there are some.
+    """A line of text, and one of `choices` where there are some. `detail` says what it does.
 
     Closes with (choice, text), or None where the user thought better of it.
     """
@@ -57,15 +57,24 @@ class Ask(ModalScreen[tuple[str, str] | None]):
         Binding("shift+tab,up", "choose(-1)", "previous", priority=True),
     ]
 
-    def __init__(self, question: str, placeholder: str, choices: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        question: str,
+        placeholder: str,
+        choices: tuple[str, ...] = (),
+        detail: str = "",
+    ) -> None:
         super().__init__(classes="dialog")
         self.question, self.placeholder, self.choices = question, placeholder, choices
+        self.detail = detail
         self.chosen = 0
 
     def compose(self) -> ComposeResult:
         """The question, the choices, the text field."""
         with Vertical(classes="dialog-box"):
             yield Static(Content.styled(self.question, "bold"), markup=False)
+            if self.detail:
+                yield Static(Content(self.detail), markup=False)
             if self.choices:
                 yield Static(self._choices(), id="choices", markup=False)
             field = Input(placeholder=self.placeholder, id="answer")
@@ -130,6 +139,11 @@ class Pick(ModalScreen[str | None]):
     def action_cancel(self) -> None:
         """Close without a choice."""
         self.dismiss(None)
+
+
+def page_width(width: int) -> int:
+    """Cells that a line of a Page may take on a screen of `width`, as the style sheet has it."""
+    return min(100, int(width * 0.96)) - 7
 
 
 class Page(ModalScreen[None]):

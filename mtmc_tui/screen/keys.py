@@ -26,6 +26,7 @@ class Key:
     label:  one or two words for the footer; `help` is a phrase for help and palette.
     when:   whether it can be done now.
     rank:   place in the footer, lowest first; None keeps it out.
+    says_why: pressed where it cannot be done, its action says why not.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Key:
     group: str
     when: Possible
     rank: int | None = None
+    says_why: bool = False
 
     @property
     def shown(self) -> str:
@@ -70,7 +72,7 @@ def _running(snapshot: Snapshot, view: View) -> bool:
 
 
 def _has_answer(snapshot: Snapshot, view: View) -> bool:
-    return snapshot.best is not None and snapshot.failure is None
+    return snapshot.best_node in snapshot.nodes and snapshot.failure is None
 
 
 def _can_branch(snapshot: Snapshot, view: View) -> bool:
@@ -124,9 +126,9 @@ KEYS: tuple[Key, ...] = (
     Key("step.retry", "g", "decide('retry')", "again", "let the coder try this step again",
         "Step", _offers("retry"), 4),
     Key("step.skip", "s", "decide('skip')", "skip", "skip this action, take the next", "Step",
-        _can_skip, 5),
+        _can_skip, 7),
     Key("step.hint", "h", "hint", "hint",
-        "give a hint: algorithm, data flow or low level", "Step", _running, 6),
+        "give a hint: algorithm, data flow or low level", "Step", _running, 5),
     Key("plan.branch", "b", "branch", "branch", "continue from the highlighted program", "Plan",
         _can_branch, 0),
     Key("run.pause", "p", "pause", "pause", "pause after the current step, or go on", "Run",
@@ -136,7 +138,7 @@ KEYS: tuple[Key, ...] = (
         "replay the approved plan on the changed source", "Run", _stale, 0),
     Key("run.watch", "w", "watch", "watch", "say when the file changes: on, off", "Run", _running),
     Key("run.export", "x", "export", "export", "export the best program with test and benchmark",
-        "Run", _has_answer, 7),
+        "Run", _has_answer, 6, says_why=True),
     Key("source.open", "o", "open_source", "open", "open the user's file in the editor", "Run",
         _opened, 14),
     Key("copy", "y", "copy", "copy", "copy: diff, kernel, command", "Run", _has_code, 11),
@@ -177,7 +179,7 @@ BY_ACTION = {key.action: key for key in KEYS}
 def possible(action: str, snapshot: Snapshot, view: View) -> bool:
     """Whether the table's action can be done now; actions that are not in it always can."""
     key = BY_ACTION.get(action)
-    return key is None or key.when(snapshot, view)
+    return key is None or key.says_why or key.when(snapshot, view)
 
 
 def footer_keys(snapshot: Snapshot, view: View) -> list[Key]:

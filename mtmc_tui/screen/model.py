@@ -116,6 +116,11 @@ class Snapshot:
         return self.finished is None and self.failure is None
 
     @property
+    def best_node(self) -> str:
+        """The best program: the original until a better one is kept."""
+        return self.best.node if self.best is not None else ORIGINAL
+
+    @property
     def measured(self) -> bool:
         """Times come from a GPU of this machine."""
         return self.task is not None and self.task.measured
@@ -157,7 +162,7 @@ def _apply(event: AnyEvent, snapshot: Snapshot, now: float) -> Snapshot:
 
 @_apply.register
 def _(event: SessionStarted, snapshot: Snapshot, now: float) -> Snapshot:
-    return Snapshot(session=event, started_at=now, phase_at=now)
+    return Snapshot(session=event, started_at=now - event.elapsed_s, phase_at=now)
 
 
 @_apply.register
@@ -215,17 +220,17 @@ def _(event: StepStarted, snapshot: Snapshot, now: float) -> Snapshot:
 
 @_apply.register
 def _(event: CandidateReady, snapshot: Snapshot, now: float) -> Snapshot:
-    pending = snapshot.pending
+    begun = snapshot.pending or _edited(snapshot, event.node)
     node = Node(
         event.node,
         event.parent,
-        pending.action if pending else None,
+        begun.action if begun else None,
         "open",
         source=event.source,
         diff=event.diff,
-        step=pending.step if pending else snapshot.step,
-        probability=pending.probability if pending else None,
-        attempt=pending.attempt if pending else 1,
+        step=begun.step if begun else snapshot.step,
+        probability=begun.probability if begun else None,
+        attempt=begun.attempt if begun else 1,
         coder=event.coder,
         seconds=event.seconds,
     )
@@ -316,6 +321,20 @@ def _(event: SessionFinished, snapshot: Snapshot, now: float) -> Snapshot:
 @_apply.register
 def _(event: Failed, snapshot: Snapshot, now: float) -> Snapshot:
     return replace(_at_rest(snapshot, now), failure=event)
+
+
+def _edited(snapshot: Snapshot, node: str) -> Pending | None:
+    """The step of a candidate that is there already: the user's edit is its next attempt."""
+    known = snapshot.nodes.get(node)
+    if known is None or known.action is None:
+        return None
+    return Pending(
+        known.step or snapshot.step,
+        known.parent or "",
+        known.action,
+        known.probability or 0.0,
+        known.attempt + 1,
+    )
 
 
 def _at_rest(snapshot: Snapshot, now: float) -> Snapshot:

@@ -69,6 +69,6 @@ def followed_row(snapshot: Snapshot) -> str:
 
 
 def _at_rest(snapshot: Snapshot) -> Node | None:
-    if not snapshot.running and snapshot.best is not None:
-        return snapshot.nodes.get(snapshot.best.node)
+    if not snapshot.running:
+        return snapshot.nodes.get(snapshot.best_node)
     return snapshot.nodes.get(snapshot.at)

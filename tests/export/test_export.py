@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mtmc_engine.core.device import DeviceCard
@@ -14,8 +15,9 @@ from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.events import StepSummary
 from mtmc_engine.core.graph import Graph, GraphInput, TensorSpec
 from mtmc_engine.core.measurement import Measurement, Ratio
-from mtmc_engine.core.program import Program, Schedule
+from mtmc_engine.core.program import Group, Program, Schedule, Templated
 from mtmc_engine.core.task import InputSet, Policy, Task
+from mtmc_engine.export.guard import guard_source
 from mtmc_engine.export.write import export_best
 
 CARD = DeviceCard("Test card", 90, 132, 4800.0, {"fp32": 67.0}, 232448, 60_000_000)
@@ -142,7 +144,7 @@ def exported(tmp_path: Path, form: str) -> Path:
     program = Program(MODULE_PROGRAM if form == "module" else FUNCTION_PROGRAM, Schedule(()))
     answer = export_best(
         make_task(source, form), program,
-        steps=STEPS, verdict=None, measurement=ESTIMATE, folder=folder,
+        plan=("lower r1",), steps=STEPS, verdict=None, measurement=ESTIMATE, folder=folder,
     )  # fmt: skip
     for file in (source / "scaled_softmax.py", source / "scaling.py"):
         file.unlink()
@@ -163,7 +165,7 @@ def test_the_exported_test_passes_on_its_own(tmp_path: Path, form: str) -> None:
     folder = exported(tmp_path, form)
     done = run_python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed" in done.stdout
+    assert "5 passed" in done.stdout
     assert "mtmc_engine" not in (folder / "scaled_softmax_mtmc.py").read_text()
 
 
@@ -175,7 +177,7 @@ def test_a_wrong_kernel_fails_the_exported_test(tmp_path: Path) -> None:
     )
     done = run_python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".")
     assert done.returncode == 1
-    assert "3 failed" in done.stdout
+    assert "4 failed" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -224,5 +226,30 @@ def test_an_unwritable_folder_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         export_best(
             make_task(tmp_path, "module"), Program(MODULE_PROGRAM, Schedule(())),
-            steps=(), verdict=None, measurement=None, folder=tmp_path / "file" / "out",
+            plan=(), steps=(), verdict=None, measurement=None, folder=tmp_path / "file" / "out",
         )  # fmt: skip
+
+
+def test_sizes_that_agreed_when_proven_must_agree(tmp_path: Path) -> None:
+    gate = GraphInput("gate", "input", "gate", SPEC)
+    task = make_task(tmp_path, "function")
+    graph = Graph((task.graph.inputs[0], gate), (), ["%x"])
+    task = msgspec.structs.replace(
+        task, graph=graph, arguments=("x", "gate"), vary=((0, 0), (0, 1), (1, 0), (1, 1))
+    )
+    source = "import os\nimport torch\n" + guard_source(task, Schedule(()))
+    code = source + (
+        "_INTERPRETED = True\n"
+        "x, rows, columns = torch.ones(4, 8), torch.ones(1, 8), torch.ones(4, 1)\n"
+        "assert not _not_proven(x, x.clone())\n"
+        "assert 'gate' in _not_proven(x, rows) and 'gate' in _not_proven(x, columns)\n"
+    )
+    done = run_python(tmp_path, "-c", code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_rows_longer_than_were_tried_run_the_reference(tmp_path: Path) -> None:
+    rows = Group("r1", (), Templated("rows", {"rows_per_program": 1, "warps": 4}))
+    source = guard_source(make_task(tmp_path, "module"), Schedule((rows,)))
+    assert "x.shape[-1] > 65536" in source
+    assert "x.shape[-1] >" not in guard_source(make_task(tmp_path, "module"), Schedule(()))

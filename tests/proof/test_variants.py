@@ -79,6 +79,13 @@ def test_dimensions_that_belong_together_stay_together():
         assert case.shapes[0][1] == case.shapes[1][0]
 
 
+def test_squares_stay_squares_once():
+    square = TensorSpec((512, 512), "float32", ("s0", "s1"))
+    sides = shapes(plan_cases(task_of(square), launched((512,), BLOCK=64), 0))
+    assert (16, 16) in sides
+    assert (16, 32) in shapes(plan_cases(task_of(LARGE), launched((512,), BLOCK=64), 0))
+
+
 def test_fixed_dimensions_stay():
     fixed = TensorSpec((512, 256), "float32", ("s0", "256"))
     for case in plan_cases(task_of(fixed), launched((512,), BLOCK=256), 0).cases:

@@ -110,9 +110,13 @@ def _leaves(
             )
         )
     if len(options) > OPTIONS_SHOWN:
-        text = "fewer" if view.every_option else f"{len(options) - OPTIONS_SHOWN} more options"
+        text = "fewer" if view.every_option else _more(len(options) - OPTIONS_SHOWN)
         leaves.append((MORE, signs.proposed, text, "enter", "", "$quiet"))
     return leaves
+
+
+def _more(count: int) -> str:
+    return f"{count} more option" if count == 1 else f"{count} more options"
 
 
 def _node_row(snapshot: Snapshot, signs: Glyphs, node: Node, guide: str) -> PlanRow:
@@ -129,7 +133,7 @@ def _node_row(snapshot: Snapshot, signs: Glyphs, node: Node, guide: str) -> Plan
 
 def _state(snapshot: Snapshot, signs: Glyphs, node: Node) -> tuple[str, str, str]:
     """Glyph, word and style."""
-    best = snapshot.best is not None and snapshot.best.node == node.id
+    best = snapshot.best_node == node.id
     if snapshot.waiting(node):
         return signs.ask, "waiting", "bold $state-proposed"
     if snapshot.proving(node):
