@@ -27,6 +27,8 @@ def _check(report: Document) -> list[str]:
     word = "accepted" if report["accepted"] else "rejected"
     if report["exit_code"] == 2:
         word = "not judged"
+    if report["accepted"]:
+        word += _but(report["warnings"])
     lines = [f"{word}: {report['verdict']}, {report['reason']}"]
     lines += [_gate(gate) for gate in report["gates"]]
     if report["measurement"]:
@@ -35,7 +37,19 @@ def _check(report: Document) -> list[str]:
     return lines + [f"  note: {note}" for note in report["notes"]]
 
 
+def _but(warnings: list[str]) -> str:
+    """What an accepted candidate's reader must not miss: its kernels did not do the work."""
+    mark = "NOT_OWN_KERNEL: "
+    found = next((w.removeprefix(mark) for w in warnings if w.startswith(mark)), "")
+    if "never ran" in found or "no kernel of its own" in found:
+        return ", but no kernel of its own ran"
+    return f", but {found}" if found else ""
+
+
 def _gate(gate: Document) -> str:
+    timing = gate["evidence"].get("timing")
+    if gate["passed"] and isinstance(timing, str):  # nothing was timed
+        return f"  {gate['gate']:<9} {timing}"
     word = "ok" if gate["passed"] else "FAILED"
     said = f": {gate['sentence']}" if gate["sentence"] else ""
     return f"  {gate['gate']:<9} {word}, {gate['seconds']:.1f} s{said}"

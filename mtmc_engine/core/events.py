@@ -31,7 +31,10 @@ class Event(Struct, frozen=True, tag_field="event", tag=_snake):
 
 
 class SessionStarted(Event, frozen=True):
-    """First event of a run. `journal` is the session's file, `resumed` how many steps it had."""
+    """First event of a run. `journal` is the session's file, `resumed` how many steps it had.
+
+    elapsed_s: how long the session was at work before it was resumed.
+    """
 
     session: str
     file: str
@@ -41,6 +44,7 @@ class SessionStarted(Event, frozen=True):
     target: str
     max_steps: int
     resumed: int = 0
+    elapsed_s: float = 0.0
     protocol: int = PROTOCOL_VERSION
 
 

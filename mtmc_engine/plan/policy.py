@@ -58,14 +58,22 @@ def _by_ratio(action: Action, measurement: Measurement | None, remark: str = "")
         return _not_faster(action, f"It has no time to compare{remark}")
     if ratio.low > 1 + MARGIN:
         return Ruling("approve", "kept", f"It is {_pace(measurement)}{remark}.")
-    return _not_faster(action, f"It is {_pace(measurement)}{remark}")
+    if ratio.low < 1 - MARGIN:
+        return _not_faster(action, f"It is {_pace(measurement)}{remark}")
+    mark = "by estimate " if measurement and measurement.kind == "estimated" else ""
+    finding = f"It is {mark}no faster than the step before ({ratio.value:.2f}x){remark}"
+    return _not_faster(action, finding)
 
 
 def _not_faster(action: Action, finding: str) -> Ruling:
     if action.kind in ENABLING:
-        sentence = f"{finding}, and {action.kind} may pay later: open for {OPEN_STEPS} more steps."
+        sentence = (
+            f"{finding}, but {action.kind} makes other steps possible that may pay: "
+            f"it stays open for {OPEN_STEPS} more steps."
+        )
         return Ruling("approve", "open", sentence)
-    return Ruling("reject", "rejected", f"{finding}.")
+    sentence = f"{finding}, and {action.kind} is kept only where it is faster."
+    return Ruling("reject", "rejected", sentence)
 
 
 def _slow_words(verdict: Class, measurement: Measurement | None) -> str:

@@ -21,6 +21,7 @@ from mtmc_engine.core.verdict import Class
 from mtmc_engine.plan import policy
 from mtmc_engine.plan.policy import Ruling
 from mtmc_engine.plan.tree import NodeState, TreeNode
+from mtmc_engine.planner.roofline import STOP_GAIN
 from mtmc_engine.session.requests import Stopped, branch_target, serve
 from mtmc_engine.session.run import Run, StepRecord, best_events, node_event
 
@@ -56,14 +57,32 @@ async def confirm_stop(run: Run, stop: Action) -> bool:
     """Whether the planner's advice to stop is followed."""
     node = run.tree[run.current]
     choices: tuple[Choice, ...] = ("approve", "reject", "stop")
-    question = DecisionNeeded(node.id, run.next_step, stop, choices, "The planner would stop here.")
-    policy_says = Answer("approve", "policy", node.state, stop.reason)
+    reason = why_stop(run, stop)
+    question = DecisionNeeded(node.id, run.next_step, stop, choices, reason)
+    policy_says = Answer("approve", "policy", node.state, reason)
     answer = await _ask(run, question, node) or policy_says
     run.outlet.emit(Decided(node.id, run.next_step, stop, answer.choice, answer.by, answer.reason))
     if answer.choice == "approve":
         return True
     run.refused_stops.add(node.id)
     return False
+
+
+def why_stop(run: Run, stop: Action) -> str:
+    """What the planner found about the steps that are left, and where the program stands."""
+    assert run.proposal is not None
+    tried = run.tried(run.current)
+    left = [o for o in run.proposal.options if o.action.phrase not in tried]
+    scores = {o.action.phrase: o.parts["roofline"] for o in left if "roofline" in o.parts}
+    gain = f"{STOP_GAIN - 1:.1%}".replace("%", " %")
+    if len(left) == 1:
+        finding = "No other step is left here."
+    elif scores and scores.get(stop.phrase) == max(scores.values()):
+        # The cost model scores stop at this gain or less.
+        finding = f"No step that is left promises more than {gain} by the cost model."
+    else:
+        finding = "The planner rates no step that is left above stopping."
+    return f"{finding} {stop.reason}".strip()
 
 
 def conclude(run: Run, record: StepRecord, answer: Answer) -> None:

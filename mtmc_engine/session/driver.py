@@ -160,12 +160,15 @@ async def _resumed(bench: Bench) -> Run | None:
     run.current, run.records = restored.current, restored.records
     run.refused_stops = restored.refused_stops
     run.hints = journal.fact("hints") or []
+    run.hints_read = len(run.hints)
     bench.outlet.journal = journal
     journal.set_fact("stopped_by", "")
     _say_started(bench, journal, restored.decided)
     bench.outlet.show(restored.opened)
     bench.outlet.show(*(node_event(run, node) for node in run.tree))
     bench.outlet.show(*best_events(run, refresh=True))
+    if restored.proposal is not None and restored.proposal.node == run.current:
+        bench.outlet.show(restored.proposal)
     return run
 
 
@@ -198,6 +201,7 @@ def _say_started(bench: Bench, journal: Journal, resumed: int) -> None:
         target=bench.device.name,
         max_steps=max_steps(bench.options, bench.config),
         resumed=resumed,
+        elapsed_s=journal.elapsed_s(),
     )
     bench.outlet.emit(started, *(Notice("info", text) for text in bench.early))
 

@@ -19,6 +19,7 @@ from mtmc_engine.core.events import (
     CandidateReady,
     Decided,
     NodeAdded,
+    SessionStarted,
     TaskOpened,
     VerdictReached,
     decode_event,
@@ -197,6 +198,17 @@ class Journal:
         with _explained(self.path):
             rows = self._connection.execute("select body from events order by seq")
             return [decode_event(body) for (body,) in rows]
+
+    def elapsed_s(self) -> float:
+        """How long the session was at work: from the first to the last event of each run of it."""
+        with _explained(self.path):
+            rows = self._connection.execute("select at, kind from events order by seq").fetchall()
+        total, last = 0.0, 0.0
+        for at, kind in rows:
+            if kind != SessionStarted.__struct_config__.tag:
+                total += max(0.0, at - last)
+            last = at
+        return total
 
     def program(self, node: str) -> Program | None:
         """The stored program of a node, or None."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from mtmc_engine.core.action import ScoredAction
-from mtmc_engine.core.events import PlanProposed
+from mtmc_engine.core.events import Notice, PlanProposed
 from mtmc_engine.plan import policy
 from mtmc_engine.plan.state_text import state_text
 from mtmc_engine.schedule.legal import legal_actions
@@ -120,7 +120,8 @@ async def _next_option(run: Run) -> ScoredAction | None:
 
     The plan made at a node serves until it is used up or a hint came in.
     """
-    if run.proposal is None or run.proposal.node != run.current:
+    unread = run.hints_read < len(run.hints)
+    if run.proposal is None or run.proposal.node != run.current or unread:
         await _propose(run)
     option = _untried(run)
     if option is None and run.proposal is not None and len(run.proposal.options) > 1:
@@ -144,6 +145,7 @@ async def _propose(run: Run) -> None:
     """Let the planner rank what is legal at the current node."""
     run.outlet.phase("plan")
     state = state_of(run)
+    new_hints = run.hints[run.hints_read :]
     node = run.tree[run.current]
     tried = frozenset(run.tried(run.current))
     legal = legal_actions(run.task, node.program.schedule, run.task.device, tried)
@@ -159,4 +161,6 @@ async def _propose(run: Run) -> None:
         state_text=text.prefix + text.changing,
         costs=state.costs,
     )
-    run.outlet.emit(run.proposal)
+    run.hints_read += len(new_hints)
+    read = [f"The plan of step {run.next_step} has read your hint: {hint}" for hint in new_hints]
+    run.outlet.emit(run.proposal, *(Notice("info", text) for text in read))

@@ -33,7 +33,7 @@ FINAL = ("approve", "reject", "skip")
 class Restored:
     """The tree, the steps and the place of a session, rebuilt from its events.
 
-    opened: the event that told of the task. current: node of the next step.
+    opened: the event that told of the task. current: node of the next step. proposal: the last.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -42,6 +42,7 @@ class Restored:
         self.records: list[StepRecord] = []
         self.refused_stops: set[str] = set()
         self.opened: TaskOpened | None = None
+        self.proposal: PlanProposed | None = None
         self.current = ROOT
         self.best = ROOT
         self._seconds = 0.0
@@ -61,6 +62,7 @@ class Restored:
                 self._node(event)
             case PlanProposed():
                 self.current, self._seconds = event.node, event.seconds
+                self.proposal = event
             case StepStarted():
                 self._begin(event)
             case CandidateReady():

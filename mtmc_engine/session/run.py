@@ -58,6 +58,7 @@ class Run:
     scratch: folder of proofs; what is worked out about the reference is kept there.
     current: the node that the next step acts on.
     records: all steps of this tree, oldest first; the last may be undecided.
+    hints_read: how many of the hints a plan has read.
     refused_stops: nodes at which the user went on against the planner's advice.
     """
 
@@ -75,6 +76,7 @@ class Run:
     current: str
     records: list[StepRecord] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
+    hints_read: int = 0
     proposal: PlanProposed | None = None
     refused_stops: set[str] = field(default_factory=set)
     follows_policy: bool = False

@@ -43,6 +43,7 @@ LETTERS: dict[str, Choice] = {
 }
 WORDS = {"approve": "[a]pprove", "reject": "[r]eject", "edit": "[e]dit", "skip": "[s]kip"}
 WORDS |= {"retry": "[g] again", "stop": "[S]top"}
+REFUSE_STOP = "[r]eject and take the next step"
 OTHERS = "[A]pprove all, [h]int TEXT, [x] export"
 STYLES = {"good": "green", "bad": "red", "weak": "dim", "strong": "bold"}
 
@@ -128,7 +129,8 @@ def edited(source: str) -> str:
 
 def _prompt(question: DecisionNeeded) -> str:
     reason = f" ({question.suggestion_reason})" if question.suggestion_reason else ""
-    words = ", ".join(WORDS[choice] for choice in question.choices)
+    known = WORDS | ({"reject": REFUSE_STOP} if question.action.kind == "stop" else {})
+    words = ", ".join(known[choice] for choice in question.choices)
     return f"{question.action.phrase}{reason}: {words}; {OTHERS}?"
 
 

@@ -27,6 +27,7 @@ from mtmc_engine.core.events import (
     VerdictReached,
 )
 from mtmc_engine.core.measurement import Measurement, Ratio
+from mtmc_engine.core.verdict import Gate, Verdict
 
 # Options of a plan that are worth a reader's time.
 SHOWN_OPTIONS = 4
@@ -102,6 +103,10 @@ def _(event: CandidateReady) -> Iterator[tuple[str, str]]:
 @lines_of.register
 def _(event: GateFinished) -> Iterator[tuple[str, str]]:
     result = event.result
+    timing = result.evidence.get("timing")
+    if result.passed and isinstance(timing, str):  # nothing was timed
+        yield f"  {result.gate.value}: {timing}", ""
+        return
     word = "ok" if result.passed else "FAILED"
     said = f": {result.sentence}" if result.sentence else ""
     style = "" if result.passed else "bad"
@@ -113,7 +118,9 @@ def _(event: VerdictReached) -> Iterator[tuple[str, str]]:
     verdict = event.verdict
     time = f", {time_text(verdict.measurement)}" if verdict.measurement else ""
     style = "good" if verdict.verdict == "FASTER" else "" if verdict.proven else "bad"
-    yield f"  {verdict.verdict.value}{time}: {verdict.reason}", style
+    reason = _new_in(verdict)
+    said = f": {reason}" if reason else ""
+    yield f"  {verdict.verdict.value}{time}{said}", style
     for warning in verdict.warnings:
         yield f"  warning: {warning}", "weak"
 
@@ -171,6 +178,15 @@ def ratio_text(ratio: Ratio, measured: bool) -> str:
     """ "1.18x [1.16, 1.20]"; without the interval where it is estimated."""
     interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if measured else ""
     return f"{ratio.value:.2f}x{interval}"
+
+
+def _new_in(verdict: Verdict) -> str:
+    """The verdict's reason without what the lines of its gates have said already."""
+    values = next((gate for gate in verdict.gates if gate.gate is Gate.VALUES), None)
+    if not verdict.proven or values is None or not values.sentence:
+        return verdict.reason
+    reason = verdict.reason.removeprefix(values.sentence).removeprefix("; ")
+    return "" if reason == "its time is estimated" else reason
 
 
 def _best(best: BestSummary) -> str:

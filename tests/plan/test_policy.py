@@ -187,3 +187,17 @@ def test_steps_end_a_session():
     tree = grown(("n0", Class.FASTER, "kept", 1.6))
     assert ended(tree, 8, 8, until=None) is None
     assert ended(tree, 9, 8, until=None).stopped_by == "steps"
+
+
+def test_no_gain_is_said_with_what_follows_from_it():
+    even = times("estimated", previous=1.0)
+    opened = decide(verdict(Class.UNTIMED), LOWER, ALLOW, even).sentence
+    dropped = decide(verdict(Class.UNTIMED), RETILE, ALLOW, even).sentence
+    assert opened == (
+        "It is by estimate no faster than the step before (1.00x), but lower makes other steps"
+        " possible that may pay: it stays open for 3 more steps."
+    )
+    assert dropped == (
+        "It is by estimate no faster than the step before (1.00x),"
+        " and retile is kept only where it is faster."
+    )

@@ -4,11 +4,15 @@ import hashlib
 import json
 import socket
 
+import msgspec
 import pytest
 from timing_court import HEAD, HONEST, Contests
 
+from mtmc_engine.core.graph import TensorSpec
+from mtmc_engine.proof.timing import facts
 from mtmc_engine.proof.timing.measure import judge_times
-from mtmc_engine.proof.timing.timer import CANDIDATE, COPY, EAGER
+from mtmc_engine.proof.timing.timer import CANDIDATE, COPY, EAGER, Entrant
+from mtmc_engine.system.jobs import Limits
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -73,6 +77,27 @@ torch.cuda.synchronize = lambda *a, **k: None
 torch.cuda.Event.elapsed_time = lambda *a, **k: 1e-6
 torch.allclose = lambda *a, **k: True
 torch.equal = lambda *a, **k: True
+"""
+
+# Places of the largest of many equal elements: the candidate takes the last, the library another.
+PLACES = """
+class Model(nn.Module):
+    def forward(self, x):
+        values, places = x.max(dim=1)
+        return values, places
+
+def get_inputs():
+    return [torch.randint(0, 9, (64, 256)).float()]
+
+def get_init_inputs():
+    return []
+"""
+LAST_PLACES = """
+class ModelNew(nn.Module):
+    def forward(self, x):
+        values = x.amax(1)
+        count = torch.arange(x.shape[1])
+        return values, torch.where(x == values[:, None], count, -1).amax(1){change}
 """
 
 
@@ -173,3 +198,53 @@ def test_a_stranger_gets_no_answer(contests):
         stranger.connect(place.socket)
         stranger.sendall(b"not the nonce\n" + json.dumps({"do": "rest"}).encode() + b"\n")
         assert stranger.recv(100) == b""
+
+
+def test_ties_may_fall_either_way(tmp_path):
+    contests = Contests(tmp_path, PLACES)
+    try:
+        right = contests.time(LAST_PLACES.format(change=""), copy=False).rechecked
+        wrong = contests.time(LAST_PLACES.format(change=" - 1"), copy=False).rechecked
+    finally:
+        contests.close()
+    assert (right.verdict, right.sentence) == ("", "")
+    assert right.calls >= 1
+    assert wrong.verdict == "STATE_DRIFT"
+    assert "output 1" in wrong.sentence
+
+
+def test_several_shapes_are_compared_each_with_its_own(contests):
+    sets = tuple((TensorSpec((rows, 256), "float32"),) for rows in (64, 1, 33))
+    timed = contests.time(HONEST, sets=sets)
+    assert not timed.failed, timed.failed
+    assert len(timed.sets) == 3
+    assert (timed.rechecked.verdict, timed.rechecked.sentence) == ("", "")
+    assert timed.rechecked.calls >= 3
+    found = judged(contests.time(cheat(STALE), sets=sets))
+    assert found.verdict == "NUMERIC", found.sentence
+
+
+def test_every_process_started_early_is_known(contests, monkeypatch):
+    pool, started = contests.timer.pool, []
+    make = pool._start
+    monkeypatch.setattr(pool, "_start", lambda *given: started.append(make(*given)) or started[-1])
+    contest = contests.contest(HONEST + "# twice the same\n")
+    candidate = contest.entrants[0]
+    twice = (*contest.entrants, Entrant("previous", "source", candidate.code))
+
+    async def start():
+        pool.start_early(msgspec.structs.replace(contest, entrants=twice), Limits())
+        return pool.size
+
+    contests.loop.run_until_complete(start())
+    assert any(stand.place.name == CANDIDATE for stand in started)
+    assert {id(one) for one in started} <= {id(one) for one in pool._idle.values()}
+
+
+def test_a_process_that_is_just_ending_is_no_other_process(monkeypatch):
+    counts = iter([4, 4, 3])
+    monkeypatch.setattr(facts, "_processes", lambda: next(counts))
+    monkeypatch.setattr(facts, "sleep", lambda seconds: None)
+    assert facts._others(3) == 0
+    monkeypatch.setattr(facts, "_processes", lambda: 4)
+    assert facts._others(3) == 1

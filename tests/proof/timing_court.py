@@ -48,13 +48,13 @@ class ModelNew(Model):
 
 
 class Contests:
-    """Contests in one folder."""
+    """Contests in one folder, of one reference."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, reference=REFERENCE):
         self.folder, self.workshop = folder, Workshop()
         self.loop = asyncio.new_event_loop()
         self.timer = GpuTimer(self.workshop, Bounds())
-        (folder / "operator_file.py").write_text(HEAD + REFERENCE)
+        (folder / "operator_file.py").write_text(HEAD + reference)
         (folder / "lock").touch()
         self.count = 0
 

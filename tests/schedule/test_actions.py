@@ -92,6 +92,17 @@ def test_the_root_offers_operator_level_steps_only_and_always_stop(name):
     assert all(action.reason.endswith(".") for action in actions)
 
 
+def test_stop_says_where_the_program_stands():
+    """What it says is no reason to go on: launches that bind a small program are named."""
+    for name in ("gelu", "softmax"):
+        reason = offered(name)[-1].reason
+        assert reason.startswith("The plan ends here: the program is at ")
+        assert reason.endswith(" % of its roofline.")
+    small = task(softmax(8, 64))
+    reason = legal_actions(small, root(small.graph), small.device)[-1].reason
+    assert reason == "The plan ends here: launches, not work, bind 100 % of the program's time."
+
+
 def test_lowering_gives_one_region_a_kernel_and_leaves_the_others():
     schedule = walk("rms_norm", "lower r3")
     forms = {g.region: type(g.form) for g in schedule.groups}

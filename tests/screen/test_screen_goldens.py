@@ -29,6 +29,8 @@ SCENES: dict[str, tuple[tuple[int, int], str, tuple[str, ...]]] = {
     "finished-120x40": ((120, 40), "finished", ()),
     "starting-80x24": ((80, 24), "nothing", ()),
     "help-120x40": ((120, 40), "question", ("question_mark",)),
+    "help-80x24": ((80, 24), "question", ("question_mark",)),
+    "export-80x24": ((80, 24), "question", ("x",)),
     "ascii-120x40": ((120, 40), "question", ()),
 }
 

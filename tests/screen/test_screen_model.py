@@ -19,6 +19,7 @@ from mtmc_engine.core.events import (
     PlanProposed,
     RunPaused,
     SessionFinished,
+    SessionStarted,
     StepStarted,
     TaskOpened,
     VerdictReached,
@@ -181,3 +182,21 @@ def test_at_the_recorded_question_one_program_waits() -> None:
     waiting = [node.id for node in snapshot.nodes.values() if snapshot.waiting(node)]
     assert waiting == [snapshot.live]
     assert snapshot.nodes[snapshot.live].verdict is not None
+
+
+def test_an_edited_candidate_keeps_its_step() -> None:
+    edited = after(
+        *AT_WORK,
+        VerdictReached("n1", proven()),
+        DecisionNeeded("n1", 1, LOWER, ("approve", "edit")),
+        Decided("n1", 1, LOWER, "edit", "user"),
+        CandidateReady("n1", "n0", "edited", "", "user", 0.0),
+        GateStarted("n1", Gate.VALUES),
+    ).nodes["n1"]
+    assert (edited.action, edited.step, edited.attempt) == (LOWER, 1, 2)
+    assert (edited.source, edited.probability) == ("edited", 0.8)
+
+
+def test_the_clock_of_a_resumed_session_goes_on() -> None:
+    started = SessionStarted("s", "f", "j", "p", "c", "t", 8, resumed=2, elapsed_s=90.0)
+    assert apply(Snapshot(), started, 100.0).started_at == 10.0

@@ -148,6 +148,44 @@ async def test_export_to_a_folder_and_beside_the_file(tmp_path: Path) -> None:
         assert folders == ["/tmp/out", ""]
 
 
+async def test_export_before_anything_was_kept_asks_and_names_the_default(
+    tmp_path: Path,
+) -> None:
+    async with session(tmp_path, until_question(1)) as (app, pilot, commands):
+        assert app.snapshot.best is None
+        assert "x export" in screen_text(app)
+        await pilot.press("x")
+        assert isinstance(app.screen, Ask)
+        await settled(app, pilot)
+        assert app.snapshot.session is not None
+        folder = str(Path(app.snapshot.session.file).parent)
+        text = " ".join(screen_text(app).replace("│", " ").split())
+        assert "Export the best program, the original, to which folder?" in text
+        assert f"Leave it empty for {folder}" in text
+        await pilot.press("enter")
+        assert await sent(commands) == [{"command": "export", "folder": ""}]
+
+
+async def test_export_that_is_not_possible_says_why() -> None:
+    async with stage(recorded()[:2]) as (app, pilot):
+        await pilot.press("x")
+        await settled(app, pilot)
+        assert not isinstance(app.screen, Ask)
+        assert "nothing to export yet" in screen_text(app)
+
+
+async def test_notices_leave_the_question_in_sight() -> None:
+    for size in ((80, 24), (120, 40)):
+        async with stage(until_question(), size) as (app, pilot):
+            app.say("one\ntwo")
+            await settled(app, pilot)
+            question = app.main.activity.region.y
+            lines = screen_text(app).splitlines()
+            assert any("two" in line for line in lines[:question])
+            assert lines[question].startswith(" ?  keep")
+            assert "? help" in lines[-1]
+
+
 async def test_skip_ends_a_step_that_is_at_work(tmp_path: Path) -> None:
     events = recorded()
     at = next(n for n, event in enumerate(events) if type(event).__name__ == "GateStarted")
@@ -256,7 +294,7 @@ async def test_tabs_of_the_code_pane_by_key_and_mouse() -> None:
         assert seen == ["diff", "source", "reference", "ptx"]
         await pilot.press("left_square_bracket")
         assert app.main.view.tab == "ptx"
-        assert "not kept" in screen_text(app)
+        assert "Sessions do not keep PTX" in screen_text(app)
         title = app.main.query_one("#pane-3").border_title
         assert title is not None
         await pilot.click("#pane-3", offset=(2 + len("3 Code d"), 0))

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
 from screenplay import folded, until_question
 
-from mtmc_engine.core.action import Action
-from mtmc_engine.core.events import BestChanged, NodeAdded, PhaseChanged, TaskOpened
+from mtmc_engine.core.action import Action, ScoredAction
+from mtmc_engine.core.events import (
+    BestChanged,
+    DecisionNeeded,
+    NodeAdded,
+    PhaseChanged,
+    TaskOpened,
+)
 from mtmc_engine.core.measurement import Contestant, GroupCost, Measurement, Ratio
 from mtmc_engine.core.verdict import Class, Gate, GateResult, Verdict
 from mtmc_tui.screen.glyphs import ASCII, UNICODE
+from mtmc_tui.screen.keymap import merged
 from mtmc_tui.screen.model import Node, Snapshot, apply
 from mtmc_tui.screen.render.activity import activity_text
 from mtmc_tui.screen.render.code import code_text, highlighted
 from mtmc_tui.screen.render.code import folded as folded_line
 from mtmc_tui.screen.render.diff import changed_words, paired_rows, unified_rows
+from mtmc_tui.screen.render.help import fact_text, help_text, log_text
 from mtmc_tui.screen.render.plan import plan_line, plan_rows
 from mtmc_tui.screen.render.proof import facts, gate_parts, proof_lines
 from mtmc_tui.screen.render.regions import region_line, region_rows
@@ -100,7 +109,8 @@ def test_measured_times_have_solid_bars_and_intervals() -> None:
     assert "eager" in text
     assert "412.1 µs" in text
     assert "█" in text
-    assert "1.18x [1.16, 1.20]" in text
+    assert "this is 1.18x as fast [1.16, 1.20]" in text
+    assert "memory floor" in text
     assert "83 % reached" in text
     assert "est." not in text
     assert time_title(tree(measured()), View()) == "measured"
@@ -114,7 +124,7 @@ def test_estimated_times_share_no_sign_with_measured_ones() -> None:
     assert "█" not in text
     assert "[" not in text
     assert all("≈" in line for line in text.splitlines())
-    assert "≈1.18x est." in text
+    assert "this is ≈1.18x as fast" in text
     assert "ESTIMATED" in time_title(snapshot, View())
     rows = plan_rows(snapshot, View())
     assert rows[-1].value == "≈1.18x"
@@ -268,7 +278,11 @@ def test_code_tabs() -> None:
     snapshot = tree(measured())
     assert "a = 3" in plain(code_text(snapshot, View(tab="source"), 60).lines)
     assert "x" in plain(code_text(snapshot, View(tab="reference"), 60).lines)
-    assert plain(code_text(snapshot, View(tab="ptx"), 60).lines) == "not kept"
+    assert plain(code_text(snapshot, View(tab="ptx"), 60).lines) == "Not compiled yet."
+    asked = folded(until_question())
+    assert plain(code_text(asked, View(tab="ptx"), 200).lines).startswith("Sessions do not keep")
+    original = plain(code_text(asked, View(tab="ptx", selected="n0"), 200).lines)
+    assert "no kernel of its own" in original
     diff = code_text(snapshot, View(), 60)
     assert diff.lines[0].plain == "why: one kernel reads it once"
     assert diff.lines[diff.stops[0]].plain.startswith("@@")
@@ -316,4 +330,87 @@ def test_packed_parts_are_never_broken() -> None:
 def test_bars_leave_out_what_would_be_said_twice() -> None:
     snapshot = tree(measured())
     names = [bar.name for bar in bars(snapshot, snapshot.nodes["n2"], UNICODE)]
-    assert names == ["eager", "torch.compile", "original", "previous", "this program", "floor"]
+    assert names == [
+        "eager",
+        "torch.compile",
+        "original",
+        "previous",
+        "this program",
+        "memory floor",
+    ]
+
+
+def test_the_best_so_far_has_no_line_beside_a_kept_program_that_beats_it() -> None:
+    snapshot = replace(tree(measured()), best=BestChanged("n1", 1.5, 260.0, "measured"))
+    other = replace(snapshot.nodes["n2"], id="n3", parent="n0", state="rejected")
+    assert "best so far" in [bar.name for bar in bars(snapshot, other, UNICODE)]
+    kept = replace(other, state="kept")
+    assert "best so far" not in [bar.name for bar in bars(snapshot, kept, UNICODE)]
+    asked = replace(snapshot, question=DecisionNeeded("n3", 3, LOWER, ("approve",)))
+    own = next(bar for bar in bars(asked, other, UNICODE) if bar.name == "this program")
+    assert own.note == "faster than the best so far"
+    resumed = replace(snapshot, best=BestChanged("n0", 1.0, 412.0, "measured"))
+    assert "best so far" not in [bar.name for bar in bars(resumed, other, UNICODE)]
+
+
+def test_a_program_bound_by_compute_says_how_near_that_roof_is() -> None:
+    costs = (
+        GroupCost("r1", 90.0, 2**20, 10**12, 0.9, 0.9, "compute"),
+        GroupCost("r2", 10.0, 2**20, 0, 0.1, 0.4, "memory"),
+    )
+    snapshot = tree(measured())
+    bound = replace(snapshot, costs={"n2": costs})
+    floor = bars(bound, bound.nodes["n2"], UNICODE)[-1]
+    assert (floor.name, floor.note) == ("memory floor", "83 % reached, 81 % of compute")
+    assert bars(snapshot, snapshot.nodes["n2"], UNICODE)[-1].note == "83 % reached"
+
+
+def test_a_proposed_stop_says_why_and_what_reject_does() -> None:
+    stop = Action("stop", "stop")
+    why = "No step that is left promises more than 1.5 % by the cost model."
+    asked = replace(
+        tree(measured()),
+        question=DecisionNeeded("n2", 3, stop, ("approve", "reject", "stop"), why),
+    )
+    text = " ".join(activity_text(asked, View(), 78, 60.0).plain.split())
+    assert f"suggested: approve. {why} r takes the next step instead." in text
+
+
+def test_one_more_option_is_one() -> None:
+    snapshot = folded(until_question())
+    assert snapshot.proposal is not None
+    options = [ScoredAction(Action("lower", f"lower r{number}"), 0.1) for number in range(9)]
+    for count, words in ((6, "1 more option"), (7, "2 more options")):
+        proposal = structs.replace(snapshot.proposal, options=tuple(options[:count]))
+        rows = plan_rows(replace(snapshot, proposal=proposal), View())
+        assert rows[-1].text == words
+
+
+def test_the_original_is_the_best_until_something_is_kept() -> None:
+    events = until_question()
+    first = plan_rows(folded(events), View())[0]
+    assert first.word == "best"
+    said_so = folded([*events, BestChanged("n0", 1.0, 258.1, "estimated")])
+    assert plan_rows(said_so, View())[0] == first
+
+
+def test_the_log_is_written_for_readers() -> None:
+    kernel = {"kernel": "softmax_kernel", "registers": 23, "error": "", "grid": [2048, 1]}
+    assert fact_text(kernel) == "kernel softmax_kernel, registers 23, grid 2048, 1"
+    assert fact_text(True) == "yes"
+    assert fact_text(0.0858333) == "0.08583"
+    assert fact_text({}) == fact_text([]) == fact_text(None) == "none"
+    text = log_text(folded(until_question()), View(), "engine.log").plain
+    assert not set("{}") & set(text)
+    assert "kernels: kernel pow_mean_kernel" in text
+
+
+def test_ids_in_the_help_do_not_run_into_the_text() -> None:
+    lines = help_text(Snapshot(), View(), merged({}), 69).plain.splitlines()
+    at = lines.index("  A          approve all remaining steps by the policy of --yes, asks")
+    assert lines[at + 1 : at + 3] == [
+        " " * 13 + "once  step.approve-all",
+        "  r          reject this step  step.reject",
+    ]
+    keys = lines[lines.index("Step") :]
+    assert all(len(line) <= 69 for line in keys)

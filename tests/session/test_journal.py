@@ -16,6 +16,7 @@ from mtmc_engine.core.events import (
     Decided,
     NodeAdded,
     Notice,
+    SessionStarted,
     TaskOpened,
     VerdictReached,
 )
@@ -252,3 +253,18 @@ def test_what_was_said_before_sigkill_is_stored(tmp_path, lines):
     journal.close()
     assert stored[:said] == [str(number) for number in range(said)]
     assert len(stored) - said in (0, 1)
+
+
+def test_elapsed_time_leaves_out_the_pauses_between_runs(journal, monkeypatch):
+    started = SessionStarted("s", "f", "j", "p", "c", "t", 8)
+    journal = Journal.create(journal.path.parent, "timed")
+    for event, at in (
+        (started, 1000.0),
+        (OPENED, 1030.0),
+        (started, 9000.0),
+        (Notice("info", "on"), 9012.5),
+    ):
+        monkeypatch.setattr("mtmc_engine.session.journal.time.time", lambda at=at: at)
+        journal.write(event)
+    assert journal.elapsed_s() == 42.5
+    journal.close()

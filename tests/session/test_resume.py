@@ -13,6 +13,7 @@ from mtmc_engine.core.events import (
     GateStarted,
     NodeAdded,
     Notice,
+    PlanProposed,
     SessionFinished,
     SessionStarted,
     StepStarted,
@@ -125,6 +126,11 @@ async def test_continues_at_the_next_step_after_a_failed_one(start, operator):
     after = await until(engine, lambda event: isinstance(event, SessionFinished | Failed))
     assert after[0].resumed == 2
     assert after[0].session == before[0].session
+    assert after[0].elapsed_s > before[0].elapsed_s == 0.0
+    # The options that step 3 was chosen from are shown again, without planning anew.
+    plans = of(after, PlanProposed)
+    assert plans[0] == of(before, PlanProposed)[-1]
+    assert after.index(plans[0]) < after.index(of(after, Decided)[0])
     # Step 3 was proven but not decided: it is asked about again, and not proven again.
     assert of(after, Decided)[0].step == 3
     assert 3 not in [s.step for s in of(after, StepStarted)]

@@ -248,6 +248,9 @@ async def test_branch_hint_export_and_approve_all(start, tmp_path):
     plans = of(events, PlanProposed)
     assert [plan.node for plan in plans] == ["n0", "n0"]
     assert "keep the rows in registers" in plans[1].state_text
+    read = events.index(plans[1]) + 1
+    hint = "data flow: keep the rows in registers"
+    assert events[read] == Notice("info", f"The plan of step 2 has read your hint: {hint}")
     assert any("n99" in notice.text for notice in of(events, Notice))
     (exported,) = of(events, Exported)
     assert exported.folder == str(tmp_path / "asked")

@@ -35,10 +35,12 @@ async def time_it(proof: Proof, timer: Timer | None = None) -> Outcome:
     proven = values.sentence if values else "values proven"
     if not subject.task.device.present:
         proof.measurement = estimated(subject)
-        how = "no GPU here to time it" if proof.measurement is None else "its time is estimated"
-        return Outcome(None, f"{proven}; {how}")
+        known = proof.measurement is not None
+        how = "its time is estimated" if known else "no GPU here to time it"
+        said = {"timing": f"{'estimated' if known else 'none'}, no GPU here"}
+        return Outcome(None, f"{proven}; {how}", said)
     if not subject.timed:
-        return Outcome(None, f"{proven}; not timed")
+        return Outcome(None, f"{proven}; not timed", {"timing": "not asked for"})
     if timer is None:
         timer = GpuTimer(proof.workshop, subject.bounds)
 

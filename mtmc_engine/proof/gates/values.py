@@ -242,13 +242,12 @@ def _weighed(proof: Proof, judged: Judged) -> Outcome:
     proof.judged = judged
     for warning in judged.warnings:
         proof.warn(warning)
-    wrong = []
+    wrong = [finding for finding in judged.findings if not cases[finding.case].advisory]
     for finding in judged.findings:
-        if cases[finding.case].advisory:
-            what = _advisory(cases[finding.case])
-            proof.warn(f"wrong on {what}: {finding.sentence}")
-        else:
-            wrong.append(finding)
+        case = cases[finding.case]
+        # What is wrong with numbers is wrong with NaN among them: that says nothing new.
+        if case.advisory and not (wrong and case.distribution == "with NaN"):
+            proof.warn(f"wrong on {_advisory(case)}: {finding.sentence}")
     return _verdict(proof, judged, wrong, cases)
 
 

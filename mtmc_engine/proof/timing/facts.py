@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 from collections.abc import Callable
+from time import sleep
 from typing import Any
 
 _FIELDS = {
@@ -20,6 +21,7 @@ _FIELDS = {
 _OLDER_NAMES = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}
 # Bits of the throttle reasons that lower clocks under load: power cap, hardware slowdown, thermal.
 _SLOWING = 0x04 | 0x08 | 0x20 | 0x40 | 0x80
+_LOOKS_AGAIN, _ENDING_S = 2, 0.15
 
 
 def device_facts(ours: int = 0) -> dict[str, Any]:
@@ -36,7 +38,7 @@ def device_facts(ours: int = 0) -> dict[str, Any]:
         name: _number(value) for name, value in zip(_FIELDS, found, strict=True)
     }
     facts["throttled"] = _throttled(str(facts["throttle_reasons"]))
-    facts["other_processes"] = max(0, _processes() - ours)
+    facts["other_processes"] = _others(ours)
     return facts
 
 
@@ -105,6 +107,17 @@ def _query(fields: list[str]) -> list[str]:
     said = _ask(f"--query-gpu={','.join(fields)}")
     values = [value.strip() for value in said.splitlines()[0].split(",")] if said else []
     return values if len(values) == len(fields) else []
+
+
+def _others(ours: int) -> int:
+    """Other processes on the card. One that has just ended stays in the list for a moment."""
+    found = _processes() - ours
+    for _ in range(_LOOKS_AGAIN):
+        if found <= 0:
+            break
+        sleep(_ENDING_S)
+        found = min(found, _processes() - ours)
+    return max(0, found)
 
 
 def _processes() -> int:

@@ -89,6 +89,7 @@ class TimingPool:
         for entrant in contest.entrants:
             key = _key(entrant, contest)
             if key not in known:
+                known.add(key)
                 self._idle[key] = self._start(key, entrant, contest, limits)
 
     async def discard(self, entrant: Entrant, contest: Contest) -> None:

@@ -14,12 +14,12 @@ from mtmc_engine.proof.timing.contents import Contents
 from mtmc_engine.proof.timing.timer import Rechecked
 from mtmc_engine.proof.tolerance import EPSILON, bound
 from mtmc_engine.proof.wire import Build
-from mtmc_engine.proof.work.compare import compare_float
+from mtmc_engine.proof.work.compare import Comparison, compare_float, compare_index
 from mtmc_engine.proof.work.exchange import take
 from mtmc_engine.proof.work.moved import Moved
 from mtmc_engine.proof.work.norms import distance, size_of
 from mtmc_engine.proof.work.tensors import dtype_name, leaves
-from mtmc_engine.proof.work.widen import in_float64, widened, widened_model
+from mtmc_engine.proof.work.widen import Selection, in_float64, widened, widened_model
 
 # Part of an integer or boolean output that may differ: what is rounded may fall either way.
 _MOST_WHOLE = 0.02
@@ -88,14 +88,19 @@ class _Witness:
         # Programs may change their inputs: each call gets its own.
         wide = _arguments(contents, [widened(value) for value in live])
         own = self._leaves(self.model, _arguments(contents, live))
-        with in_float64():
+        with in_float64() as mode:
             true = self._leaves(self.double, wide)
         if len(given) != len(own):
             return f"it returns {len(given)} values, not {len(own)}"
         moved = self._moved(contents, live, true)
         for number, (a, r, t) in enumerate(zip(given, own, true, strict=True)):
             name = f"output {number}" if len(own) > 1 else "the output"
-            found = _compared(name, a, r, t, moved.get(str(number)))
+            chosen = mode.selection_of(t) if isinstance(t, torch.Tensor) else None
+            found = _form(name, a, r) or (
+                _compared(name, a, r, t, moved.get(str(number)))
+                if chosen is None
+                else _placed(name, a, t, chosen)
+            )
             if found:
                 return found
         return ""
@@ -106,7 +111,7 @@ class _Witness:
             if nudge.side:
                 continue
             arguments = _arguments(contents, [nudge.of(value) for value in live])
-            with in_float64():
+            with in_float64(nudge.jitter(live)):
                 values = self._leaves(nudge.model(self.double, self.model), arguments)
             moved.note(nudge, [(str(number), value) for number, value in enumerate(values)])
         return moved.norms
@@ -122,22 +127,39 @@ def _arguments(contents: Contents, live: list[Any]) -> list[Any]:
     return contents.arguments(copies)
 
 
-def _compared(name: str, actual: Any, result: Any, truth: Any, condition: Any) -> str:
+def _form(name: str, actual: Any, result: Any) -> str:
+    """What is wrong with the shape or type of an output, "" where nothing is."""
     if not isinstance(result, torch.Tensor) or not isinstance(actual, torch.Tensor):
         return ""
     if actual.shape != result.shape or actual.dtype != result.dtype:
         return f"{name} has shape {list(actual.shape)}, not {list(result.shape)}"
+    return ""
+
+
+def _compared(name: str, actual: Any, result: Any, truth: Any, condition: Any) -> str:
+    if not isinstance(result, torch.Tensor) or not isinstance(actual, torch.Tensor):
+        return ""
     dtype = dtype_name(result)
     if dtype in EPSILON and condition is not None:
         limits = bound(dtype, size_of(truth), distance(result, truth), condition)
         found = compare_float(actual, result, truth, limits, False)
-        if not found.verdict:
-            return ""
-        return f"{name} at {list(found.index)} is {found.actual}, it should be {found.expected}"
+        return _told(name, found) if found.verdict else ""
     if not actual.numel():
         return ""
     differ = float((actual != result).double().mean())
     return f"{differ:.0%} of {name} differ" if differ > _MOST_WHOLE else ""
+
+
+def _placed(name: str, actual: Any, truth: Any, chosen: Selection) -> str:
+    """Positions, by the values that they point to: ties may fall either way."""
+    if not isinstance(actual, torch.Tensor) or not actual.numel():
+        return ""
+    found = compare_index(actual, truth, chosen.source, chosen.dim)
+    return _told(name, found) if found.verdict else ""
+
+
+def _told(name: str, found: Comparison) -> str:
+    return f"{name} at {list(found.index)} is {found.actual}, it should be {found.expected}"
 
 
 def _equal(one: list[Any], other: list[Any]) -> bool:

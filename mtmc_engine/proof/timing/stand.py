@@ -323,8 +323,9 @@ class _Stand:
         folder = Path(command["folder"])
         told = []
         for number, kept in enumerate(self.kept):
-            put(folder, f"kept-{number}", kept.leaves)
-            told.append({"set": kept.set, "secret": kept.secret, "name": f"kept-{number}"})
+            name = f"kept-{kept.set}-{number}"
+            put(folder, name, kept.leaves)
+            told.append({"set": kept.set, "secret": kept.secret, "name": name})
         self.kept.clear()
         return {"kept": told}
 

@@ -15,9 +15,13 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from mtmc_engine.capture.load import Reference, load_reference
 from mtmc_engine.proof.wire import Build, CandidateCode
+
+# Where a module keeps what `to` moves.
+_REGISTERED = ("_parameters", "_buffers", "_modules")
 
 
 def open_reference(build: Build) -> Reference:
@@ -34,8 +38,12 @@ def open_reference(build: Build) -> Reference:
 
 def build_reference(reference: Reference, build: Build, device: str | None = None) -> Any:
     """The operator on the build's device, or on `device`. Raises ReferenceFailed."""
+    where = device or build.device
     with _initialisers(build):
-        return reference.build(build.seed, dict(build.init_args), device or build.device)
+        model = reference.build(build.seed, dict(build.init_args), where)
+    if isinstance(model, torch.nn.Module):
+        move_plain_tensors(model, torch.device(where))
+    return model
 
 
 def _initialisers(build: Build) -> AbstractContextManager[None]:
@@ -161,7 +169,8 @@ def build_candidate(
     if not isinstance(entry, type):
         return entry
     if weights == "from_reference":
-        return entry.from_reference(model)  # type: ignore[attr-defined]
+        with _made_on(build.device):
+            return entry.from_reference(model)  # type: ignore[attr-defined]
     arguments = reference.init_args() if reference.form == "module" else []
     for position, value in build.init_args:
         arguments[position] = value
@@ -175,11 +184,37 @@ def build_candidate(
     if isinstance(model, torch.nn.Module):
         device = next((v.device for v in model.state_dict().values()), torch.device(build.device))
         made.to(device)
+        move_plain_tensors(made, device)
         if weights == "state_dict":
             made.load_state_dict(model.state_dict())
         if reference.policy.mode != "as_constructed":
             made.train(reference.policy.mode == "train")
     return made
+
+
+def _made_on(device: str) -> AbstractContextManager[Any]:
+    """Within it, tensors are made on `device` unless another one is asked for."""
+    return nullcontext() if device == "cpu" else torch.device(device)
+
+
+def move_plain_tensors(module: torch.nn.Module, device: torch.device) -> None:
+    """Moves tensors that modules keep beside their parameters and buffers, which `to` leaves.
+
+    A constructor that packs weights runs on the CPU, since the reference's does and both must draw
+    the same numbers there. Lists, tuples and dictionaries of tensors are moved, too.
+    """
+
+    def there(value: Any) -> Any:
+        return value.to(device) if isinstance(value, torch.Tensor) else value
+
+    for part in module.modules():
+        for name, value in list(vars(part).items()):
+            if name in _REGISTERED:
+                continue
+            tensors = (v for v in pytree.tree_leaves(value) if isinstance(v, torch.Tensor))
+            if any(tensor.device.type != device.type for tensor in tensors):
+                with torch.no_grad():
+                    vars(part)[name] = pytree.tree_map(there, value)
 
 
 def how_weights_pass(entry: Any, made: Any, model: Any) -> str:

@@ -143,7 +143,15 @@ def widened_model(model: Any) -> Any:
 _COMPOSITES = (
     *("native_layer_norm", "native_group_norm", "native_batch_norm", "_native_batch_norm_legit"),
     *("_native_batch_norm_legit_no_training", "_native_batch_norm_legit_functional"),
-    *("_softmax", "_log_softmax", "std", "std_mean", "_fused_rms_norm", "var_mean"),
+    *(
+        "cudnn_batch_norm",
+        "_softmax",
+        "_log_softmax",
+        "std",
+        "std_mean",
+        "_fused_rms_norm",
+        "var_mean",
+    ),
 )
 
 

@@ -12,11 +12,15 @@ GUIDE = "Nothing to write: the program stays as it is."
 
 
 def legal(context: Context) -> list[Action]:
-    """Always legal."""
+    """Always legal. The reason says where the program stands, not that it should go on."""
     total = sum(cost.time_us for cost in context.costs.values())
     ideal = sum(cost.of_peak * cost.time_us for cost in context.costs.values())
     reached = ideal / total if total else 1.0
-    return [Action(NAME, "stop", reason=f"The program reaches {percent(reached)} of its roofline.")]
+    launches = sum(cost.time_us for cost in context.costs.values() if cost.bound == "launch")
+    where = f"the program is at {percent(reached)} of its roofline"
+    if total and launches > total / 2:
+        where = f"launches, not work, bind {percent(launches / total)} of the program's time"
+    return [Action(NAME, "stop", reason=f"The plan ends here: {where}.")]
 
 
 def change(context: Context, action: Action) -> Change:

@@ -59,6 +59,8 @@ def _question(snapshot: Snapshot, view: View, width: int) -> Content:
         words, style = verdict_words(node, view.glyphs)
         parts.append((f"  {words}", style))
     advice = f"suggested: {question.choices[0]}. {question.suggestion_reason}"
+    if snapshot.stopping:
+        advice += " r takes the next step instead."
     return Content("\n").join([fitted(parts, width), *_indented(advice, "$quiet", width)])
 
 

@@ -38,9 +38,9 @@ def code_text(snapshot: Snapshot, view: View, width: int) -> CodeText:
     elif option is not None:
         text = CodeText(tuple(_option(snapshot, view, width)))
     elif node is None:
-        text = _said("no program yet")
+        text = _said("no program yet", width)
     elif view.tab == "ptx":
-        text = _ptx(node)
+        text = _ptx(node, width)
     elif view.tab == "source" or node.parent is None:
         text = _source(node.source, "no source", width)
     else:
@@ -169,15 +169,15 @@ def folded(text: Content, width: int) -> list[Content]:
 
 def _source(source: str, otherwise: str, width: int) -> CodeText:
     if not source:
-        return _said(otherwise)
+        return _said(otherwise, width)
     lines = range(len(highlighted(source)))
     return CodeText(tuple(part for at in lines for part in code_lines(source, at, width)))
 
 
-def _ptx(node: Node) -> CodeText:
+def _ptx(node: Node, width: int) -> CodeText:
     ptx = node.evidence(Gate.COMPILE).get("ptx")
     if not isinstance(ptx, str) or not ptx:
-        return _said("not kept")
+        return _said(_no_ptx(node), width)
     return CodeText(tuple(Content(line) for line in ptx.splitlines()))
 
 
@@ -214,8 +214,19 @@ def _wrapped(name: str, text: str, width: int) -> list[Content]:
     return line.wrap(max(20, width))
 
 
-def _said(text: str) -> CodeText:
-    return CodeText((Content.styled(text, "$quiet"),))
+def _no_ptx(node: Node) -> str:
+    if node.parent is None:
+        return "The original calls the library: it has no kernel of its own to compile."
+    if not any(result.gate is Gate.COMPILE for result in node.gates):
+        return "Not compiled yet."
+    return (
+        "Sessions do not keep PTX: the compile gate keeps what it says about a kernel, which is "
+        "in the proof pane (registers, shared memory, spills)."
+    )
+
+
+def _said(text: str, width: int) -> CodeText:
+    return CodeText(tuple(Content.styled(text, "$quiet").wrap(max(20, width))))
 
 
 def _marked(text: CodeText, wanted: str) -> CodeText:

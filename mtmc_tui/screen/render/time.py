@@ -1,4 +1,4 @@
-"""Bars of time: the shown program beside what it is compared with, and the floor.
+"""Bars of time: the shown program beside what it is compared with, and the memory floor.
 
 A measured bar is solid and carries an interval; an estimated one is hollow, wears the sign for
 "about", and the word.
@@ -6,17 +6,20 @@ A measured bar is solid and carries an interval; an estimated one is hollow, wea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual.content import Content
 
-from mtmc_engine.core.measurement import Measurement, TimeKind
+from mtmc_engine.core.events import BestChanged
+from mtmc_engine.core.measurement import GroupCost, Measurement, TimeKind
 from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.model import ORIGINAL, Node, Snapshot
-from mtmc_tui.screen.render.words import clip, interval_text, percent_text, ratio_text, time_text
+from mtmc_tui.screen.render.words import clip, percent_text, ratio_text, time_text
 from mtmc_tui.screen.view import View, shown_node
 
 BASELINES = ("eager", "torch.compile", "original", "previous")
+FASTER = " as fast"
+LEAST_BAR = 8
 NAME_WIDTH = 14
 TIME_WIDTH = 11
 
@@ -33,30 +36,60 @@ class Bar:
 
 
 def bars(snapshot: Snapshot, node: Node, signs: Glyphs, name: str = "this program") -> list[Bar]:
-    """Baselines, the best so far, the shown program, the floor. Empty where it is not timed."""
+    """Baselines, the best so far, the shown program, the memory floor.
+
+    Empty where it is not timed. name: of the shown program.
+    """
     measurement = node.measurement
     if measurement is None:
         return []
     kind = measurement.kind
     names = [rival for rival in BASELINES if rival != "previous" or node.parent != ORIGINAL]
     rows = [
-        Bar(rival, time_us, kind, _against(measurement, rival, signs), "$primary")
+        Bar(rival, time_us, kind, _against(measurement, rival, name, signs), "$primary")
         for rival in names
         if (time_us := baseline_us(measurement, rival)) is not None
     ]
     best = snapshot.best
-    if best is not None and best.node not in (node.id, node.parent):
-        note = f"{ratio_text(best.ratio, signs, best.time_kind)} original"
+    beaten = best is not None and _beats(node, best)
+    others = (ORIGINAL, node.id, node.parent)
+    if best is not None and best.node not in others and not (beaten and node.state == "kept"):
+        note = f"{ratio_text(best.ratio, signs, best.time_kind)}{FASTER} as the original"
         rows.append(Bar("best so far", best.time_us, best.time_kind, note, "$state-approved"))
     own = name if node.parent else "original"
     if node.parent is not None or not any(row.name == "original" for row in rows):
-        is_best = best is not None and best.node == node.id
-        note = "best so far" if is_best and node.parent else ""
+        note = _own_note(snapshot, node, beaten)
         rows.append(Bar(own, measurement.time_us, kind, note, _own_style(measurement)))
-    reached = measurement.floor_us / measurement.time_us if measurement.time_us else 0.0
-    note = f"{percent_text(reached)} reached" if measurement.floor_us else ""
-    rows.append(Bar("floor", measurement.floor_us, "estimated", note, "$quiet"))
+    note = _reached(measurement, snapshot.costs.get(node.id, measurement.groups))
+    rows.append(Bar("memory floor", measurement.floor_us, "estimated", note, "$quiet"))
     return rows
+
+
+def _beats(node: Node, best: BestChanged) -> bool:
+    """Whether a program is faster than the best one that was kept before it."""
+    own = node.measurement
+    return own is not None and own.kind == best.time_kind and own.time_us < best.time_us
+
+
+def _own_note(snapshot: Snapshot, node: Node, beaten: bool) -> str:
+    if node.parent is None:
+        return ""
+    if snapshot.best_node == node.id:
+        return "best so far"
+    return "faster than the best so far" if beaten and snapshot.waiting(node) else ""
+
+
+def _reached(measurement: Measurement, costs: tuple[GroupCost, ...]) -> str:
+    """Share of the memory floor; of the compute roof too where that binds most of the time."""
+    if not measurement.floor_us or not measurement.time_us:
+        return ""
+    note = f"{percent_text(measurement.floor_us / measurement.time_us)} reached"
+    total = sum(cost.time_us for cost in costs)
+    bound = [cost for cost in costs if cost.bound == "compute"]
+    if 2 * sum(cost.time_us for cost in bound) <= total:
+        return note
+    share = sum(cost.of_peak * cost.time_us for cost in bound) / total
+    return f"{note}, {percent_text(share)} of compute"
 
 
 def baseline_us(measurement: Measurement, name: str) -> float | None:
@@ -85,9 +118,15 @@ def time_lines(snapshot: Snapshot, view: View, width: int) -> list[Content]:
 
 def draw(rows: list[Bar], width: int, signs: Glyphs) -> list[Content]:
     """Bars on one scale: the slowest fills what the words leave."""
-    room = width - NAME_WIDTH - TIME_WIDTH - max(len(row.note) for row in rows) - 3
+    if _room(rows, width) < LEAST_BAR:
+        rows = [replace(row, note=row.note.replace(FASTER, "")) for row in rows]
+    room = _room(rows, width)
     longest = max(row.time_us for row in rows) or 1.0
     return [_bar_line(row, max(4, room), longest, signs) for row in rows]
+
+
+def _room(rows: list[Bar], width: int) -> int:
+    return width - NAME_WIDTH - TIME_WIDTH - max(len(row.note) for row in rows) - 3
 
 
 def time_title(snapshot: Snapshot, view: View) -> str:
@@ -123,9 +162,16 @@ def bar_text(fraction: float, room: int, signs: Glyphs, kind: TimeKind) -> str:
     return signs.bar * whole + (signs.bar_parts[part - 1] if part else "")
 
 
-def _against(measurement: Measurement, rival: str, signs: Glyphs) -> str:
+def _against(measurement: Measurement, rival: str, name: str, signs: Glyphs) -> str:
+    """ "this is 1.18x as fast [1.16, 1.20]": the program's speed, not that of the rival."""
     ratio = measurement.against.get(rival)
-    return interval_text(ratio, signs, measurement.kind) if ratio else ""
+    if ratio is None:
+        return ""
+    subject = name.removesuffix(" program")
+    note = f"{subject} is {ratio_text(ratio.value, signs, measurement.kind)}{FASTER}"
+    if measurement.kind == "estimated":
+        return note
+    return f"{note} [{ratio.low:.2f}, {ratio.high:.2f}]"
 
 
 def _own_style(measurement: Measurement) -> str:
