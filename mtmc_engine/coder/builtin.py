@@ -10,6 +10,7 @@ from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.program import ByHand, Program, Schedule
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.legal import apply_action
+from mtmc_engine.schedule.ops import Unsupported
 from mtmc_engine.schedule.render import render
 
 
@@ -34,9 +35,9 @@ class BuiltinCoder:
             )
         try:
             schedule = apply_action(task, program.schedule, action)
-        except UsageError as error:
+            changed = Program(render(task, schedule), schedule)
+        except (UsageError, Unsupported) as error:
             raise CannotImplement(str(error)) from error
-        changed = Program(render(task, schedule), schedule)
         notes = _notes(program.schedule, schedule)
         return Candidate(changed, notes, self.name, time.perf_counter() - started)
 

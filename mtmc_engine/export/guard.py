@@ -7,6 +7,7 @@ import re
 from mtmc_engine.core.graph import GraphInput
 from mtmc_engine.core.program import Schedule, Templated
 from mtmc_engine.core.task import Task
+from mtmc_engine.schedule.render.names import attribute
 
 # Operators that compute something else in training than in evaluation.
 MODE_OPERATORS = ("batch_norm", "dropout", "rrelu")
@@ -51,6 +52,11 @@ def guard_source(task: Task, schedule: Schedule) -> str:
         "    if torch.is_grad_enabled() and needs_gradient:",
         '        return "gradients are needed and the kernels compute none"',
     ]
+    if tensors:
+        lines += [
+            f"    if torch.is_autocast_enabled({tensors[0].target}.device.type):",
+            '        return "autocast changes the dtypes that were proven"',
+        ]
     lines += _argument_checks(task, tensors, whole_rows)
     for name, value in task.fixed.items():
         lines += [f"    if {name} != {value!r}:", f'        return "{name} is not {value!r}"']
@@ -119,7 +125,10 @@ def _module_checks(task: Task) -> list[str]:
     lines = []
     weights = [entry for entry in task.graph.inputs if entry.kind in ("parameter", "buffer")]
     if weights:
-        wrong = [f"model.{entry.target}.dtype is not torch.{entry.spec.dtype}" for entry in weights]
+        wrong = [
+            f"{attribute('model', entry.target)}.dtype is not torch.{entry.spec.dtype}"
+            for entry in weights
+        ]
         lines += _refusal(wrong, "the weights changed dtype")
     if any(word in node.op for node in task.graph.nodes for word in MODE_OPERATORS):
         mode = "not model.training" if task.policy.mode == "eval" else "model.training"

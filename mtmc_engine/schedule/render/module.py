@@ -19,7 +19,7 @@ from mtmc_engine.schedule.render.by_hand import HandWritten, hand_written
 from mtmc_engine.schedule.render.group import render_group
 from mtmc_engine.schedule.render.helpers import HELPERS
 from mtmc_engine.schedule.render.library import library_call, size_expression
-from mtmc_engine.schedule.render.names import Names, identifier
+from mtmc_engine.schedule.render.names import Names, attribute, identifier
 from mtmc_engine.schedule.render.unit import WIDTH, GroupText, indented, wrapped
 from mtmc_engine.schedule.templates.trace import trace
 
@@ -195,7 +195,7 @@ class _Entry:
             else:
                 lines += self._library(self._nodes(group))
         for path, name in self.task.graph.mutations.items():
-            lines.append(f"self.{path}.copy_({self.names[name]})")
+            lines.append(f"{attribute('self', path)}.copy_({self.names[name]})")
         lines.append(f"return {self._result(self.task.graph.outputs)}")
         return _joined_return(lines)
 
@@ -225,7 +225,7 @@ class _Entry:
             if value.kind == "input":
                 self.names[value.name] = value.target
             elif value.kind in ("parameter", "buffer"):
-                self.names[value.name] = f"self.{value.target}"
+                self.names[value.name] = attribute("self", value.target)
             else:
                 self.names[value.name] = local.fresh(value.name)
         made = [name for text in self.texts.values() for name in text.results]
@@ -260,11 +260,17 @@ class _Entry:
         if node.op == "opaque":
             arguments = [self._text(arg) for arg in node.args]
             arguments += [f"{name}={self._text(arg)}" for name, arg in node.kwargs.items()]
-            return f"self.{node.module}({', '.join(arguments)})"
+            called = attribute("self", node.module) if node.module else self._reference()
+            return f"{called}({', '.join(arguments)})"
         if "device" in node.kwargs and not node_refs(node):
             kwargs = {**node.kwargs, "device": f"%{_DEVICE}"}
             node = msgspec.structs.replace(node, kwargs=kwargs)
         return library_call(node, self._text)
+
+    def _reference(self) -> str:
+        """The reference as a whole, where nothing in it could be captured."""
+        module = self.task.form == "module"
+        return "super().forward" if module else f"reference_{self.task.entry}"
 
     def _text(self, arg: Arg) -> str:
         """Source of one argument of a call."""
@@ -281,7 +287,7 @@ class _Entry:
             return self.names[name]
         for value in self.task.graph.inputs:
             if value.name == name:
-                return f"self.{value.target}"
+                return attribute("self", value.target)
         return size_expression(self.task.graph.node(name), self._text)
 
     def _result(self, output: Arg) -> str:

@@ -12,6 +12,19 @@ from mtmc_engine.core.graph import Graph, Node
 RESERVED = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | {"tl", "torch", "triton", "self"}
 
 
+def attribute(owner: str, path: str) -> str:
+    """Source that reads an attribute path: "self.net[0].weight" for "net.0.weight"."""
+    text = owner
+    for part in path.split("."):
+        if part.isdigit():
+            text += f"[{part}]"
+        elif part.isidentifier() and not keyword.iskeyword(part):
+            text += f".{part}"
+        else:
+            text = f"getattr({text}, {part!r})"
+    return text
+
+
 class Names:
     """Gives each wanted name once; a name that is taken gets a number."""
 
