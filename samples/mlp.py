@@ -1,4 +1,4 @@
-"""The feed-forward block of a transformer: linear, GELU, linear, added to its input, in bfloat16."""
+"""The feed-forward block of a transformer in bfloat16: linear, GELU, linear, plus its input."""
 
 import torch
 from torch import nn

@@ -174,15 +174,9 @@ class _Entry:
         fixed = self.task.fixed
         if not fixed:
             return []
-        self.calls_reference = True
         other = " or ".join(_differs(name, value) for name, value in fixed.items())
         arguments = ", ".join(self.task.arguments)
-        call = (
-            f"super().forward({arguments})"
-            if self.task.form == "module"
-            else f"reference_{self.task.entry}({arguments})"
-        )
-        return [f"if {other}:", f"    return {call}"]
+        return [f"if {other}:", f"    return {self._reference()}({arguments})"]
 
     def _statements(self) -> list[str]:
         self._name_values()
@@ -268,7 +262,8 @@ class _Entry:
         return library_call(node, self._text)
 
     def _reference(self) -> str:
-        """The reference as a whole, where nothing in it could be captured."""
+        """What calls the reference as a whole."""
+        self.calls_reference = True
         module = self.task.form == "module"
         return "super().forward" if module else f"reference_{self.task.entry}"
 
