@@ -17,7 +17,7 @@ def test_source(task: Task, module: str, program_source: str) -> str:
     """
     half = any(entry.spec.dtype == "bfloat16" for entry in task.graph.inputs)
     return _TEST.format(
-        name=task.name,
+        name=task.module,
         module=module,
         builders=_builders(task),
         declared=_tuple([[list(spec.shape) for spec in task.inputs[0].tensors]]),
@@ -28,7 +28,7 @@ def test_source(task: Task, module: str, program_source: str) -> str:
 
 def benchmark_source(task: Task, module: str) -> str:
     """A script that times the kernels against eager and torch.compile on a GPU."""
-    return _BENCHMARK.format(name=task.name, module=module, builders=_builders(task))
+    return _BENCHMARK.format(name=task.module, module=module, builders=_builders(task))
 
 
 def small_shapes(task: Task) -> list[list[list[int]]]:

@@ -13,6 +13,8 @@ from mtmc_engine.core.task import Task
 from mtmc_engine.export.guard import guard_source
 
 RULE = "# " + "-" * 78
+# An exported file imports these itself: a sibling of that name must not come along.
+NEVER_SIBLINGS = {"torch", "triton"}
 OWN_IMPORTS = ("import os", "import warnings")
 
 
@@ -46,7 +48,8 @@ def sibling_files(task: Task) -> tuple[Path, ...]:
     found: dict[Path, None] = {}
     waiting = [Path(task.file)]
     while waiting:
-        for name in _imported_modules(waiting.pop().read_text()):
+        imported = set(_imported_modules(waiting.pop().read_text())) - NEVER_SIBLINGS
+        for name in sorted(imported):
             for path in (folder / f"{name}.py", folder / name / "__init__.py"):
                 if path.is_file() and path != Path(task.file) and path not in found:
                     found[path] = None

@@ -31,6 +31,8 @@ def export_best(
 ) -> Exported:
     """Writes NAME_mtmc.py, its test, its benchmark and report.html into `folder`.
 
+    NAME is the user's file name, made a Python name.
+
     plan: phrases of the steps that lead to `program`; none where it is the original.
     measurement: the answer's confirmed one. Existing files of those names are replaced; nothing
     else in the folder is touched.
@@ -41,11 +43,11 @@ def export_best(
         reference = Path(task.file).read_text()
     except OSError as error:
         raise UsageError(f"{task.file} cannot be read for the export: {error.strerror}") from error
-    module = f"{task.name}_mtmc"
+    module = f"{task.module}_mtmc"
     files = {
         f"{module}.py": standalone(task, program, reference, _heading(task, plan, measurement)),
-        f"test_{task.name}.py": test_source(task, module, program.source),
-        f"bench_{task.name}.py": benchmark_source(task, module),
+        f"test_{task.module}.py": test_source(task, module, program.source),
+        f"bench_{task.module}.py": benchmark_source(task, module),
         "report.html": report_html(
             task, program.source, steps, verdict, measurement if plan else None
         ),
