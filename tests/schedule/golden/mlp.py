@@ -61,7 +61,7 @@ def linear_gelu_kernel(
 
 def linear_gelu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Linear, GELU as one tiled product."""
-    BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 256, 64, 8
+    BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 64, 8
     bias = bias.contiguous()
     out = x.new_empty((x.shape[0], weight.shape[0]))
     if out.numel() == 0:
