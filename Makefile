@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+WORKERS ?= 2
 PINS := pyproject.toml constraints.txt
 # Vision support of llama.cpp is not used and costs a third of its build time.
 LLAMA_FLAGS := -DLLAVA_BUILD=OFF
@@ -14,14 +15,16 @@ LLAMA_FLAGS := -DLLAVA_BUILD=OFF
 demo: $(VENV)/.installed
 	@$(BIN)/mtmc-tui samples/softmax.py --display plain --yes --steps 3 --export $(VENV)/demo
 	@echo; echo "The optimised kernel, its test, its benchmark and a report: $(VENV)/demo"
+	@echo "To run the test: make dev && cd $(VENV)/demo && ../bin/python -m pytest test_softmax.py"
 
+# A file of tests stays in one process: its fixtures start processes of their own.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 # Hours: thousands of faulted programs, honest kernels under many seeds, simulated timings. The
 # tables go to the terminal. MTMC_SOAK_SEEDS and MTMC_SOAK_PROGRAMS make it shorter or longer.
 soak: $(VENV)/.dev
-	$(BIN)/python -m pytest -m soak -s -q --timeout=0 tests/soak tests/faults tests/cases $(ARGS)
+	$(BIN)/python -m pytest -m soak -s -q --timeout=0 tests/soak tests/faults tests/cases tests/coder $(ARGS)
 
 check: lint types contracts test
 

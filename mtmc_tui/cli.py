@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
@@ -14,10 +13,13 @@ import msgspec
 from cyclopts import App, CycloptsError, Parameter
 
 from mtmc_engine.core.errors import MtmcError, UsageError
-from mtmc_engine.core.options import RunOptions
+from mtmc_engine.core.options import MOST_JOBS, MOST_SAMPLES, MOST_STEPS, MOST_WHOLE, RunOptions
+from mtmc_tui.values import above_zero, integer, ratio_of, whole, word
 
 DISPLAYS = ("tui", "plain", "json")
 Help = Parameter
+# The library's own reading takes 1.5 for 1.
+INTEGER = Parameter(converter=lambda _, tokens: integer(tokens[0].keyword, tokens[0].value))
 
 app = App(
     name="mtmc-tui",
@@ -37,32 +39,65 @@ def optimise(
     display: Annotated[str | None, Help(help="tui, plain or json.")] = None,
     json: Annotated[bool, Help(help="The same as --display json.")] = False,
     yes: Annotated[bool, Help(help="Ask nobody: proven faster steps are kept.")] = False,
-    steps: Annotated[int | None, Help(help="Most steps to try.")] = None,
+    steps: Annotated[int | None, INTEGER, Help(help="Most steps to try.")] = None,
     until: Annotated[str | None, Help(help="Stop at this ratio, such as 1.5x.")] = None,
-    planner: Annotated[str, Help(help="auto, llama, llama:FILE.gguf, roofline or uniform.")] = "",
-    coder: Annotated[str, Help(help="builtin.")] = "",
-    target: Annotated[str, Help(help="auto, sm_80, sm_90, ...")] = "",
+    planner: Annotated[
+        str | None, Help(help="auto, llama, llama:FILE.gguf, roofline or uniform.")
+    ] = None,
+    coder: Annotated[
+        str | None,
+        Help(
+            help="builtin, openai:MODEL[@URL], llama:FILE.gguf; with commas, each where those"
+            " before cannot."
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None, INTEGER, Help(help="Candidates a model is asked for at once.")
+    ] = None,
+    budget_tokens: Annotated[
+        int | None, INTEGER, Help(help="Most tokens of language models.")
+    ] = None,
+    budget_usd: Annotated[float | None, Help(help="Most US dollars for them.")] = None,
+    budget_seconds: Annotated[float | None, Help(help="Most seconds of waiting for them.")] = None,
+    read_prompts: Annotated[bool, Help(help="Read each prompt before it is sent.")] = False,
+    timings: Annotated[str, Help(show=False)] = "",
+    target: Annotated[str | None, Help(help="auto, sm_80, sm_90, ...")] = None,
+    reference: Annotated[
+        str | None, Help(help="What it should compute: NAME, or FILE:NAME of another file.")
+    ] = None,
     export: Annotated[str | None, Help(help="Folder for the answer.")] = None,
-    seed: Annotated[int, Help(help="Seed of inputs and parameters.")] = 0,
+    seed: Annotated[int, INTEGER, Help(help="Seed of inputs and parameters.")] = 0,
     resume: Annotated[bool, Help(help="Go on with the last unfinished session.")] = False,
     theme: Annotated[str | None, Help(help="Colours of the screen.")] = None,
 ) -> int:
     """Open an operator and make it fast.
 
-    With --yes nobody is asked. Without it and with nobody to answer the exit code is 3.
+    With --yes nobody is asked. Without it and with nobody to answer the exit code is 3. Under
+    --yes a coder that cannot be asked ends the run with exit code 1; a spent budget with 0.
     """
+    if yes and read_prompts:
+        raise UsageError("--read-prompts waits for a reader and --yes has none: leave one out.")
     options = RunOptions(
         file=file,
         yes=yes,
-        steps=_checked_steps(steps),
+        steps=whole("--steps", steps, 1, MOST_STEPS),
         until=ratio_of(until),
-        planner=planner,
-        coder=coder,
-        target=target,
-        export=export,
-        seed=seed,
+        planner=word("--planner", planner) or "",
+        coder=word("--coder", coder) or "",
+        target=word("--target", target) or "",
+        export=word("--export", export),
+        seed=whole("--seed", seed, 0, MOST_WHOLE) or 0,
         resume=resume,
+        samples=whole("--samples", samples, 1, MOST_SAMPLES),
+        budget_tokens=whole("--budget-tokens", budget_tokens, 1, MOST_WHOLE),
+        budget_usd=above_zero("--budget-usd", budget_usd),
+        budget_seconds=above_zero("--budget-seconds", budget_seconds),
+        read_prompts=read_prompts,
+        timings=timings,
+        reference=word("--reference", reference) or "",
     )
+    if theme is not None:
+        _check_theme(theme)
     chosen = _display(display, json)
     if chosen == "json":
         from mtmc_tui.displays.json import run_json
@@ -83,12 +118,20 @@ def check(
     *,
     json: Annotated[bool, Help(help="Print one JSON document.")] = False,
     require_faster: Annotated[bool, Help(help="Accept only what is proven faster.")] = False,
-    target: Annotated[str, Help(help="auto, sm_80, sm_90, ...")] = "",
-    seed: Annotated[int, Help(help="Seed of inputs and parameters.")] = 0,
+    reference: Annotated[
+        str | None, Help(help="What it should compute: NAME, or FILE:NAME of another file.")
+    ] = None,
+    target: Annotated[str | None, Help(help="auto, sm_80, sm_90, ...")] = None,
+    seed: Annotated[int, INTEGER, Help(help="Seed of inputs and parameters.")] = 0,
 ) -> int:
     """Judge a kernel against a reference: exit 0 accepted, 1 rejected, 2 could not judge."""
-    options = {"require_faster": require_faster, "target": target, "seed": seed}
-    return _document(["check", file, candidate, _json(options)], json)
+    options = {
+        "require_faster": require_faster,
+        "target": word("--target", target) or "",
+        "seed": whole("--seed", seed, 0, MOST_WHOLE),
+        "reference": word("--reference", reference) or "",
+    }
+    return _document(["check", file, candidate, _json(options)], json, _OF_CHECK)
 
 
 @app.command
@@ -125,13 +168,13 @@ def export_session(
 def bench(
     *paths: Annotated[str, Help(help="Folders of tasks, or files.")],
     budget: Annotated[float | None, Help(help="Stop after so many seconds.")] = None,
-    jobs: Annotated[int | None, Help(help="Children that compile at once.")] = None,
+    jobs: Annotated[int | None, INTEGER, Help(help="Children that compile at once.")] = None,
     json: Annotated[str, Help(help="File of results, one JSON line a task.")] = "",
     resume: Annotated[bool, Help(help="Leave out tasks that have a line there.")] = False,
     protocol: Annotated[str, Help(help="strict or plain.")] = "strict",
     precision: Annotated[str, Help(help="match or tf32, for all contestants alike.")] = "match",
-    target: Annotated[str, Help(help="auto, sm_80, sm_90, ...")] = "",
-    seed: Annotated[int, Help(help="Seed of inputs and parameters.")] = 0,
+    target: Annotated[str | None, Help(help="auto, sm_80, sm_90, ...")] = None,
+    seed: Annotated[int, INTEGER, Help(help="Seed of inputs and parameters.")] = 0,
 ) -> int:
     """Walk folders of tasks and compare with eager PyTorch and torch.compile."""
     from mtmc_tui.client import engine_command, engine_environment
@@ -140,8 +183,8 @@ def bench(
         raise UsageError("Give a folder of tasks, such as samples/suite.")
     _one_of("--protocol", protocol, ("strict", "plain"))
     _one_of("--precision", precision, ("match", "tf32"))
-    _above_zero("--budget", budget)
-    _above_zero("--jobs", jobs)
+    above_zero("--budget", budget)
+    whole("--jobs", jobs, 1, MOST_JOBS)
     options = {
         "paths": paths,
         "budget_s": budget,
@@ -150,8 +193,8 @@ def bench(
         "resume": resume,
         "protocol": protocol,
         "precision": precision,
-        "target": target,
-        "seed": seed,
+        "target": word("--target", target) or "",
+        "seed": whole("--seed", seed, 0, MOST_WHOLE),
     }
     sys.stdout.flush()
     command = engine_command(["bench", _json(options)])
@@ -178,22 +221,16 @@ def run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def ratio_of(text: str | None) -> float | None:
-    """1.5 of "1.5" or "1.5x". Raises UsageError for anything else."""
-    if text is None:
-        return None
-    matched = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)[x×]?", text.strip())
-    if matched is None or float(matched[1]) <= 0:
-        raise UsageError(f"--until '{text}' is not a ratio: write it as 1.5 or 1.5x.")
-    return float(matched[1])
-
-
-def _screen(options: RunOptions, theme: str | None) -> int:
+def _check_theme(name: str) -> None:
+    """Before any display is chosen: a wrong name is a mistake under each of them."""
     from mtmc_tui.screen import themes
     from mtmc_tui.screen.settings import load_settings
 
-    if theme:
-        themes.check_name(theme, load_settings(theme).themes_folder)
+    word("--theme", name)
+    themes.check_name(name, load_settings(name).themes_folder)
+
+
+def _screen(options: RunOptions, theme: str | None) -> int:
     if not _on_terminal():
         raise UsageError("The screen needs a terminal: use --display plain or --display json.")
     from mtmc_tui.screen.app import run_screen
@@ -206,20 +243,9 @@ def _on_terminal() -> bool:
     return all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
-def _checked_steps(steps: int | None) -> int | None:
-    if steps is not None and steps < 1:
-        raise UsageError(f"--steps {steps} leaves nothing to do: give 1 or more.")
-    return steps
-
-
 def _one_of(option: str, given: str, known: tuple[str, ...]) -> None:
     if given not in known:
         raise UsageError(f"{option} '{given}' is unknown: choose {' or '.join(known)}.")
-
-
-def _above_zero(option: str, given: float | None) -> None:
-    if given is not None and given <= 0:
-        raise UsageError(f"{option} {given:g} leaves nothing to do: give more than 0.")
 
 
 def _display(name: str | None, json: bool) -> str:
@@ -239,11 +265,20 @@ def _nearest(name: str) -> str:
     return f"; did you mean {near[0]}" if near else f": choose one of {', '.join(DISPLAYS)}"
 
 
-def _document(arguments: list[str], as_json: bool) -> int:
+# What `check --json` prints: a judgement, whoever asked for it.
+_OF_CHECK = ("verdict", "accepted", "reason", "evidence", "gates", "warnings", "measurement")
+
+
+def _document(arguments: list[str], as_json: bool, keys: tuple[str, ...] = ()) -> int:
+    """keys: those of the engine's document that are printed; all where there are none."""
     from mtmc_tui.client import run_document
 
     code, document = asyncio.run(run_document(arguments))
     if as_json:
+        if keys and document:
+            whole = msgspec.json.decode(document)
+            chosen = msgspec.json.encode({key: whole[key] for key in keys})
+            document = msgspec.json.format(chosen, indent=2) + b"\n"
         sys.stdout.buffer.write(document)
         return code
     if document:

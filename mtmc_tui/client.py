@@ -86,8 +86,12 @@ class Engine:
         return await self.process.wait()
 
     async def stop(self, grace_s: float = 0.7) -> None:
-        """End the engine and its children: ask, then terminate, then kill. Takes about a second."""
+        """End the engine and its children: ask, then terminate, then kill. Takes about a second.
+
+        Closing its input tells it not to confirm and export what it has first.
+        """
         await self.send(Stop(reason="the client ended"))
+        self.close_input()
         for signal_number in (None, signal.SIGTERM, signal.SIGKILL):
             if signal_number is not None:
                 self._signal(signal_number)
@@ -101,9 +105,7 @@ class Engine:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        if self.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self.process.send_signal(number)
+        _send_signal(self.process, number)
 
     async def _died(self) -> Failed:
         code = await self.process.wait()
@@ -186,11 +188,16 @@ async def _spawn(arguments: list[str], log: Path | None) -> tuple[asyncio.subpro
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.terminate()
+    _send_signal(process, signal.SIGTERM)
     with contextlib.suppress(asyncio.TimeoutError):
         await asyncio.wait_for(process.wait(), 0.7)
         return
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
+    _send_signal(process, signal.SIGKILL)
     await process.wait()
+
+
+def _send_signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    """Not by `Process.send_signal`, whose poll may take the exit status from the event loop."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)

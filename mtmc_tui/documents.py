@@ -98,6 +98,9 @@ def _models(entries: Document) -> list[str]:
 
 def _model(entry: Document) -> str:
     facts = entry["facts"]
+    if entry["configured"]:
+        found = entry["problem"] or entry["found"]
+        return f"{entry['spec']}: the settings' {entry['configured']}, {found}"
     if facts is None:
         return f"{entry['spec']}: {entry['problem']}"
     size = f"{facts['parameters'] / 1e6:.0f}M {facts['quantisation']}"

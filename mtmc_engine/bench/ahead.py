@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mtmc_engine.bench.setting import Bench
 from mtmc_engine.coder.builtin import BuiltinCoder
-from mtmc_engine.coder.seam import CannotImplement
+from mtmc_engine.coder.seam import CannotImplement, CoderAsk
 from mtmc_engine.core.action import ScoredAction
 from mtmc_engine.core.errors import MtmcError
 from mtmc_engine.core.program import Program
@@ -25,7 +25,8 @@ from mtmc_engine.proof.gates.proof import Proof
 from mtmc_engine.proof.prove import Subject
 from mtmc_engine.proof.wire import CandidateCode
 from mtmc_engine.schedule.legal import legal_actions
-from mtmc_engine.session.baseline import estimate, original_program
+from mtmc_engine.schedule.original import original_program
+from mtmc_engine.session.baseline import estimate
 from mtmc_engine.system.jobs import Workshop
 
 # Of a plan's steps, so many are compiled ahead: the best is proven at once, others may follow.
@@ -59,7 +60,8 @@ class Ahead:
                 break
             self.expect(program, options)
             try:
-                candidate = await self._coder.implement(self._task, program, options[0].action)
+                action = options[0].action
+                candidate = await self._coder.implement(self._task, program, action, CoderAsk())
             except CannotImplement:
                 break
             program = candidate.program
@@ -83,7 +85,7 @@ class Ahead:
         """What is wrong with a candidate its proof will find and tell."""
         async with self._bench.slots:
             with suppress(CannotImplement, MtmcError):
-                made = await self._coder.implement(self._task, program, option.action)
+                made = await self._coder.implement(self._task, program, option.action, CoderAsk())
                 source = made.program.source
                 if source in self._begun:
                     return

@@ -15,7 +15,7 @@ from mtmc_engine.bench.tasks import BenchTask
 from mtmc_engine.capture.client import task_of
 from mtmc_engine.core.task import Task
 from mtmc_engine.proof.prove import Subject
-from mtmc_engine.session.baseline import original_program
+from mtmc_engine.schedule.original import original_program
 from mtmc_engine.system.jobs import Workshop
 
 CAPTURE = "mtmc_engine.capture.worker:open_task"

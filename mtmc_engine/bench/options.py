@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from mtmc_engine.core.options import MOST_JOBS, Seed
+
 Protocol = Literal["strict", "plain"]
 Precision = Literal["match", "tf32"]
 _Seconds = Annotated[float, Meta(gt=0)]
@@ -30,13 +32,13 @@ class BenchOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
     paths: tuple[str, ...]
     budget_s: _Seconds | None = None
-    jobs: _Count | None = None
+    jobs: Annotated[int, Meta(ge=1, le=MOST_JOBS)] | None = None
     json: str = ""
     resume: bool = False
     protocol: Protocol = "strict"
     precision: Precision = "match"
     target: str = ""
-    seed: int = 0
+    seed: Seed = 0
     steps: _Count = 8
     task_s: _Seconds | None = None
 

@@ -41,6 +41,8 @@ def find_tasks(paths: Iterable[str]) -> tuple[BenchTask, ...]:
 
 
 def _files(given: str) -> list[Path]:
+    if not given.strip():
+        raise UsageError("The name of a folder of tasks is empty; name one, such as samples/suite.")
     path = Path(given).expanduser().absolute()
     if path.is_file():
         return [path]

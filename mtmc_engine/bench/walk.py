@@ -21,9 +21,9 @@ from mtmc_engine.planner.roofline import RooflinePlanner
 from mtmc_engine.proof.confirm import confirm
 from mtmc_engine.proof.timing.lock import lock_file
 from mtmc_engine.proof.wire import CandidateCode
-from mtmc_engine.session.attempt import subject_of, with_original
 from mtmc_engine.session.baseline import baseline
 from mtmc_engine.session.inbox import Inbox
+from mtmc_engine.session.judging import subject_of, with_original
 from mtmc_engine.session.loop import walk
 from mtmc_engine.session.run import Run
 from mtmc_engine.system.jobs import Ending, Workshop

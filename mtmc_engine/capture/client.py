@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+
 import msgspec
 
-from mtmc_engine.core.errors import MtmcError, ReferenceFailed
+from mtmc_engine.core.errors import MtmcError, ReferenceFailed, WorkerDied
 from mtmc_engine.core.task import Task
+from mtmc_engine.system.job_result import signal_name
 from mtmc_engine.system.jobs import Ending, JobResult
 
 
@@ -30,9 +33,14 @@ def _ended(result: JobResult) -> MtmcError:
         return ReferenceFailed(
             "Opening the file needed more memory than is allowed; make the inputs smaller."
         )
+    if result.ending is Ending.SIGNAL and result.signal == signal.SIGKILL:
+        return WorkerDied(
+            "The worker that opened the file was killed (SIGKILL), as happens where memory is "
+            "short; run the same command again, with more free memory or smaller inputs."
+        )
     if result.ending is Ending.SIGNAL:
         return ReferenceFailed(
-            f"The file's code ended its process with signal {result.signal}; "
+            f"The file's code ended its process with {signal_name(result.signal)}; "
             "run it on its own to see why."
         )
     return ReferenceFailed(

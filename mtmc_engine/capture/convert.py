@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 import operator
 import re
@@ -9,9 +10,11 @@ import sys
 from typing import Any
 
 import torch
+from msgspec import structs
 from torch.utils import _pytree as pytree
 
 from mtmc_engine.capture.opaque import OpaqueCall
+from mtmc_engine.capture.results import Outputs
 from mtmc_engine.capture.symbols import CannotCapture, Symbols
 from mtmc_engine.core.graph import Arg, Graph, GraphInput, Node, TensorSpec, node_refs, refs
 
@@ -69,7 +72,12 @@ class _Conversion:
             elif node.op not in ("placeholder", "output"):
                 raise CannotCapture("control flow inside the graph", _module(node))
         outputs, mutations = self._outputs()
-        return _pruned(Graph(tuple(self.inputs), tuple(self.nodes), outputs, mutations))
+        returned = Outputs()
+        plain = returned.plain(outputs)
+        containers = tuple(returned.containers)
+        return _pruned(
+            Graph(tuple(self.inputs), tuple(self.nodes), plain, mutations, containers=containers)
+        )
 
     def _fresh(self, wanted: str) -> str:
         base = re.sub(r"\W+", "_", wanted).strip("_") or "value"
@@ -126,15 +134,15 @@ class _Conversion:
             raise CannotCapture("a constant whose values are not known", _module(user))
         self.refs[node.name] = self._fresh("constant")
         flat = value.detach().flatten().tolist()
-        if flat and all(v == flat[0] for v in flat):
+        if flat and all(_number(v) == _number(flat[0]) for v in flat):
             self._add_full(node, flat[0])
-        elif len(flat) <= MOST_VALUES and all(math.isfinite(v) for v in flat):
-            self._add_input(node, "constant", target, tuple(flat))
+        elif len(flat) <= MOST_VALUES:
+            self._add_input(node, "constant", target, tuple(map(_number, flat)))
         else:
             why = f"a constant of {len(flat):,} values made inside forward"
             raise CannotCapture(why, _module(user))
 
-    def _add_full(self, node: Any, value: float | int | bool) -> None:
+    def _add_full(self, node: Any, value: Any) -> None:
         spec = self.symbols.spec(node.meta["val"])
         args = (list(spec.shape), _number(value))
         dtype = {"dtype": f"torch.{spec.dtype}", "device": "cpu"}
@@ -266,7 +274,8 @@ class _Conversion:
         lines = re.findall(r'File "([^"]+)", line (\d+)', trace)
         return next((int(n) for f, n in reversed(lines) if f == self.user_file), 0)
 
-    def _outputs(self) -> tuple[Arg, dict[str, str]]:
+    def _outputs(self) -> tuple[Any, dict[str, str]]:
+        """The result as forward returns it, with references for leaves; and buffers' values."""
         leaves: list[Arg] = []
         mutations: dict[str, str] = {}
         for spec in self.program.graph_signature.output_specs:
@@ -279,7 +288,11 @@ class _Conversion:
                 raise CannotCapture(f"forward writes into its argument {spec.target}")
             else:
                 raise CannotCapture(f"an output of kind {kind.lower()}")
-        return _plain(pytree.tree_unflatten(leaves, self.program.call_spec.out_spec)), mutations
+        try:
+            result = pytree.tree_unflatten(leaves, self.program.call_spec.out_spec)
+        except Exception as error:  # whatever a user's constructor raises
+            raise CannotCapture("a result that cannot be made from its parts") from error
+        return result, mutations
 
     def _output(self, argument: Any) -> Arg:
         if hasattr(argument, "value"):
@@ -318,6 +331,8 @@ def _number(value: Any) -> Arg:
         return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, complex) and cmath.isfinite(value):
+        return f"complex({value.real!r}, {value.imag!r})"
     if isinstance(value, torch.dtype | torch.device | torch.layout | torch.memory_format):
         return str(value)
     raise CannotCapture(f"an argument of type {type(value).__name__}")
@@ -343,4 +358,4 @@ def _pruned(graph: Graph) -> Graph:
             kept.append(node)
             wanted.update(node_refs(node))
     inputs = tuple(i for i in graph.inputs if i.kind == "input" or i.name in wanted)
-    return Graph(inputs, tuple(reversed(kept)), graph.outputs, graph.mutations)
+    return structs.replace(graph, inputs=inputs, nodes=tuple(reversed(kept)))

@@ -32,7 +32,7 @@ def input_sets(
                 )
     return tuple(
         tuple(
-            TensorSpec(tuple(shape), spec.dtype, tuple(str(size) for size in shape))
+            TensorSpec(tuple(shape), spec.dtype, tuple(str(size) for size in shape), spec.order)
             for shape, spec in zip(shapes, made, strict=True)
         )
         for shapes in policy.shapes

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from mtmc_engine.capture.order import memory_order
 from mtmc_engine.core.graph import TensorSpec
 
 
@@ -34,12 +35,19 @@ def resized(inputs: Sequence[Any], specs: Sequence[TensorSpec], seed: int) -> li
 def drawn(tensor: Any, shape: tuple[int, ...], generator: Any) -> Any:
     """A tensor of `shape` whose elements are taken from `tensor` at random (zeros if it is empty).
 
+    Its dimensions lie in memory as those of `tensor` do.
+
     generator: a torch.Generator on the CPU.
     """
     if tensor.numel() == 0:
         return tensor.new_zeros(shape)
     picked = torch.randint(tensor.numel(), shape, generator=generator).to(tensor.device)
-    return tensor.detach().reshape(-1)[picked]
+    values = tensor.detach().reshape(-1)[picked]
+    order = memory_order(tensor.shape, tensor.stride())
+    if not order:
+        return values
+    laid = torch.empty_permuted(shape, order, dtype=tensor.dtype, device=tensor.device)
+    return laid.copy_(values)
 
 
 def _inside(tensor: Any, new: Any, sizes: list[tuple[int, int]]) -> Any:

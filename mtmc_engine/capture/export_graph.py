@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from mtmc_engine.capture.call import Call, call_of, specs_of, tensors_of
+from mtmc_engine.capture.call import Call, call_of, invoke, specs_of, tensors_of
 from mtmc_engine.capture.convert import convert
 from mtmc_engine.capture.opaque import ShapeRule, observed_rules, recurrent_rules, standing_in
 from mtmc_engine.capture.symbols import CannotCapture
@@ -47,7 +48,7 @@ class Exporter:
     mode: the FakeTensorMode they were made under. user_file: whose lines nodes point to.
     allowed: (tensor position, dimension) that may vary; None lets the export decide.
     run: calls the operator on real inputs, for shapes that only values can tell; None where that
-        would take too long.
+        would take too long. keywords: names of the last inputs, which are passed by name.
     """
 
     operator: Any
@@ -56,6 +57,7 @@ class Exporter:
     user_file: str
     allowed: Dims | None = None
     run: Callable[[], Any] | None = None
+    keywords: tuple[str, ...] = ()
 
     def export(self) -> Export:
         """The operator graph.
@@ -65,7 +67,7 @@ class Exporter:
         what the reference does.
         """
         model = _as_module(self.operator)
-        call = call_of(self.operator, self.inputs)
+        call = call_of(self.operator, self.inputs, self.keywords)
         rules = recurrent_rules(model)
         opaque = dict.fromkeys(rules, "a recurrent layer")
         open_sizes, why = True, ""
@@ -95,10 +97,22 @@ class Exporter:
     ) -> Graph:
         dims = _dynamic_shapes(call.bound, self.allowed) if open_sizes else None
         bound = inspect.BoundArguments(inspect.signature(model.forward), call.bound)
-        with standing_in(model, rules) as calls:
+        with standing_in(model, rules), _without_hooks(model), _unchanged(model):
+            self._try(model)
+        with standing_in(model, rules) as calls, _without_hooks(model):
             with self.mode:
                 program = _exported(model, bound, dims)
             return convert(program, list(call.targets), model, self.user_file, calls.by_key)
+
+    def _try(self, model: Any) -> None:
+        """One call without memory: the export itself hides what the call sets on modules."""
+        try:
+            with _quiet(), self.mode, torch.no_grad():
+                invoke(model, self.inputs, self.keywords)
+        except CannotCapture:
+            raise
+        except Exception:
+            pass
 
     def _whole(self, call: Call, why: str) -> Graph:
         """The reference as one opaque node; its results' shapes come from a real run, if any."""
@@ -109,6 +123,62 @@ class Exporter:
         out = specs_of(self.run()) if self.run is not None else ()
         node = Node("reference", "opaque", tuple(f"%{t}" for t in call.tensors), {}, out)
         return Graph(inputs, (node,), "%reference", {}, captured=False, why=why)
+
+
+@contextmanager
+def _without_hooks(model: Any) -> Iterator[None]:
+    """The module without hooks of its own: programs take them over, and would call them twice."""
+    kept = {name: getattr(model, name) for name in _HOOKS if getattr(model, name, None)}
+    for name in kept:
+        vars(model)[name] = OrderedDict()
+    try:
+        yield
+    finally:
+        vars(model).update(kept)
+
+
+_HOOKS = (
+    *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
+    *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"),
+)
+
+
+@contextmanager
+def _unchanged(model: Any) -> Iterator[None]:
+    """Undoes what the call sets on modules, and says so: no graph holds it, so no program does.
+
+    Buffers may be set: a graph holds these. Raises CannotCapture with the module's path.
+    """
+    before = [
+        (path, part, _attributes(part), dict(part._buffers)) for path, part in model.named_modules()
+    ]
+    try:
+        yield
+    finally:
+        changed = [
+            (path, name)
+            for path, part, attributes, _ in before
+            for name, value in _attributes(part).items()
+            if value is not attributes.get(name, _unchanged)
+        ]
+        for _, part, attributes, buffers in before:
+            for name in [name for name in _attributes(part) if name not in attributes]:
+                del vars(part)[name]
+            vars(part).update(attributes)
+            part._buffers.update(buffers)
+    if changed:
+        path, name = changed[0]
+        raise CannotCapture(f"the call sets self.{name}", path)
+
+
+def _attributes(part: Any) -> dict[str, Any]:
+    """What a module keeps of its own: nothing that torch or a parametrization computes anew."""
+    hooked = bool(part._forward_pre_hooks)
+    return {
+        name: value
+        for name, value in vars(part).items()
+        if not name.startswith("_") and not (hooked and isinstance(value, torch.Tensor))
+    }
 
 
 class _ExportFailed(Exception):

@@ -11,7 +11,9 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mtmc_engine.capture.call import invoke
 from mtmc_engine.capture.load import Reference
+from mtmc_engine.capture.order import memory_order
 from mtmc_engine.core.errors import MtmcError
 from mtmc_engine.core.graph import TensorSpec
 
@@ -26,12 +28,17 @@ def fake_inputs(reference: Reference, seed: int, mode: Any) -> list[Any]:
 
     Raises UsageError where they cannot be built.
     """
+    return fake_call(reference, seed, mode)[0]
+
+
+def fake_call(reference: Reference, seed: int, mode: Any) -> tuple[list[Any], tuple[str, ...]]:
+    """As `fake_inputs`, with the names of the last arguments where these are passed by name."""
     try:
         with mode:
-            inputs = reference.inputs(seed)
+            inputs, keywords = reference.call_inputs(seed)
     except MtmcError:  # reads values, or goes through NumPy
-        inputs = reference.inputs(seed)
-    return list(pytree.tree_map(lambda leaf: _fake(mode, leaf), inputs))
+        inputs, keywords = reference.call_inputs(seed)
+    return list(pytree.tree_map(lambda leaf: _fake(mode, leaf), inputs)), keywords
 
 
 def _fake(mode: Any, leaf: Any) -> Any:
@@ -47,7 +54,10 @@ def faked(mode: Any, inputs: Sequence[Any], specs: Sequence[TensorSpec]) -> list
     def empty(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return leaf
-        return torch.empty(next(shapes).shape, dtype=leaf.dtype)
+        shape = next(shapes).shape
+        strides = [int(stride) for stride in leaf.stride()]
+        order = memory_order([int(size) for size in leaf.shape], strides)
+        return torch.empty_permuted(shape, order or tuple(range(len(shape))), dtype=leaf.dtype)
 
     with mode:
         return list(pytree.tree_map(empty, list(inputs)))
@@ -69,10 +79,12 @@ class _Counting(TorchDispatchMode):  # type: ignore[misc]
         return result
 
 
-def elements_made(operator: Any, inputs: Sequence[Any], mode: Any) -> int:
+def elements_made(
+    operator: Any, inputs: Sequence[Any], mode: Any, keywords: Sequence[str] = ()
+) -> int:
     """Elements of all results of one call on fake inputs, views included. Raises what it raises."""
     with mode, _Counting() as counting, torch.no_grad():
-        operator(*inputs)
+        invoke(operator, inputs, keywords)
     made: int = counting.elements
     return made
 

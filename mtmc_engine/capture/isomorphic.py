@@ -29,7 +29,8 @@ def difference(original: Graph, twin: Graph) -> str:
     found = [f"the input {a.name}" for a, b in pairs if not _same_input(a, b)]
     nodes = zip(original.nodes, twin.nodes, strict=True)
     found += [f"the operator {a.name}" for a, b in nodes if not _same_node(a, b)]
-    if original.outputs != twin.outputs or original.mutations != twin.mutations:
+    results = [(g.outputs, g.mutations, g.containers) for g in (original, twin)]
+    if results[0] != results[1]:
         found.append("the results")
     return found[0] if found else ""
 
@@ -40,7 +41,8 @@ def _same_input(a: GraphInput, b: GraphInput) -> bool:
 
 
 def _same_spec(a: TensorSpec, b: TensorSpec) -> bool:
-    return a.dtype == b.dtype and [_shape_of(d) for d in a.dims] == [_shape_of(d) for d in b.dims]
+    alike = (a.dtype, a.order) == (b.dtype, b.order)
+    return alike and [_shape_of(d) for d in a.dims] == [_shape_of(d) for d in b.dims]
 
 
 def _shape_of(dim: str) -> str:

@@ -15,12 +15,17 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
+from mtmc_engine.capture.absent_gpu import stand_in
+from mtmc_engine.capture.call import in_call_order
 from mtmc_engine.capture.draw import resized
 from mtmc_engine.capture.on_cpu import OnCpu
 from mtmc_engine.capture.policy import read_policy
+from mtmc_engine.capture.results import register_records
 from mtmc_engine.capture.source import Source, module_name, read_source, with_constants
+from mtmc_engine.capture.triton_source import HOOKS, triton_source
 from mtmc_engine.core.errors import MtmcError, ReferenceFailed, UsageError
 from mtmc_engine.core.task import Policy
 
@@ -28,7 +33,7 @@ __all__ = ["Reference", "blamed", "load_reference", "module_name", "resized", "u
 
 # What Triton says where it finds no GPU.
 _NO_DRIVER = "active drivers"
-_HOOKS = ("get_inputs", "get_init_inputs", "inputs")
+_NEEDED = ("torch", "triton", "tl")
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Reference:
 
     module: the imported file, in sys.modules under the name that programs import it by.
     entry:  name of the class (form "module") or function (form "function").
+    launcher: of a file with Triton kernels, what launches them; "" for other files.
+    home:   where `entry` is defined, if that is another file.
     """
 
     source: Source
@@ -44,20 +51,31 @@ class Reference:
     entry: str
     form: Literal["module", "function"]
     policy: Policy
+    launcher: str = ""
+    home: ModuleType | None = None
 
     @property
     def target(self) -> Any:
         """The class or function itself."""
-        return getattr(self.module, self.entry)
+        return getattr(self.home or self.module, self.entry)
+
+    @property
+    def home_file(self) -> str:
+        """The other file that defines `entry`; "" where it is the user's own."""
+        return str(self.home.__file__) if self.home else ""
 
     def reloaded(self, constants: dict[str, int]) -> Reference:
         """The same reference with other module-level integers. Raises UsageError."""
-        again = load_reference(str(self.source.path), self.entry, constants)
+        name = f"{self.home_file}:{self.entry}" if self.home else self.entry
+        again = load_reference(str(self.source.path), name, constants)
         return replace(again, policy=self.policy)
 
     def init_args(self) -> list[Any]:
         """Constructor arguments by position, defaults filled in. Raises UsageError."""
-        given = self._listed("get_init_inputs") if hasattr(self.module, "get_init_inputs") else []
+        has_hook = hasattr(self._holder("get_init_inputs"), "get_init_inputs")
+        given = []
+        if has_hook:
+            given = self._listed("get_init_inputs", self._made("get_init_inputs"))
         parameters = list(inspect.signature(self.target).parameters.values())
         for parameter in parameters[len(given) :]:
             positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
@@ -86,30 +104,85 @@ class Reference:
             arguments[position] = value
         with blamed(self.source, f"building {self.entry}", ReferenceFailed), OnCpu():
             model = self.target(*arguments)
+        _forget_history(model)
         if self.policy.mode != "as_constructed":
             model.train(self.policy.mode == "train")
         if self.policy.dtypes:
-            model.to(getattr(torch, self.policy.dtypes[0]))
+            _cast(model, getattr(torch, self.policy.dtypes[0]))
         return model.to(device) if device != "cpu" else model  # type: ignore[no-any-return]
 
     def inputs(self, seed: int, device: str = "cpu") -> list[Any]:
         """The call's arguments as the file makes them, moved to `device`. Raises UsageError."""
-        _seed(seed)
-        arguments = self._listed("get_inputs" if self.form == "module" else "inputs")
-        dtype = getattr(torch, self.policy.dtypes[0]) if self.policy.dtypes else None
-        return list(pytree.tree_map(lambda leaf: _placed(leaf, dtype, device), arguments))
+        return self.call_inputs(seed, device)[0]
 
-    def _listed(self, function: str) -> list[Any]:
+    def call_inputs(self, seed: int, device: str = "cpu") -> tuple[list[Any], tuple[str, ...]]:
+        """As `inputs`, with the names of the last arguments where these are passed by name.
+
+        A file may give its arguments by name, as a dict.
+        """
+        _seed(seed)
+        made = self._made(self._hook)
+        keywords: tuple[str, ...] = ()
+        if isinstance(made, dict) and all(isinstance(name, str) for name in made):
+            made, keywords = in_call_order(self.target, made)
+        arguments = self._listed(self._hook, made)
+        dtype = getattr(torch, self.policy.dtypes[0]) if self.policy.dtypes else None
+        placed = pytree.tree_map(lambda leaf: _placed(leaf, dtype, device), arguments)
+        return list(placed), keywords
+
+    @property
+    def _hook(self) -> str:
+        """What makes the call's arguments: functions with kernels may have either."""
+        usual, other = ("get_inputs", "inputs")[:: 1 if self.form == "module" else -1]
+        has_usual = hasattr(self._holder(usual), usual)
+        return usual if has_usual or not self.launcher else other
+
+    def _holder(self, function: str) -> ModuleType:
+        """The user's file, or that of the reference where only that one has `function`."""
+        beside = self.home is not None and not hasattr(self.module, function)
+        return self.home if beside and self.home is not None else self.module
+
+    def _made(self, function: str) -> Any:
         with blamed(self.source, f"{function}()", UsageError), OnCpu():
-            value = getattr(self.module, function)()
+            return getattr(self._holder(function), function)()
+
+    def _listed(self, function: str, value: Any) -> list[Any]:
         if isinstance(value, torch.Tensor):
             return [value]
         if isinstance(value, list | tuple):
             return list(value)
         place = f"{self.source.path.name}:{self.source.definition(function)}"
         raise UsageError(
-            f"{place}: {function}() must return a list of arguments, not {type(value).__name__}."
+            f"{place}: {function}() must return a list of arguments, or a dict of them by name, "
+            f"not {type(value).__name__}."
         )
+
+
+def _cast(model: Any, dtype: Any) -> None:
+    """Casts parameters and buffers; fake ones are replaced, since torch would swap them."""
+    if not any(isinstance(p, FakeTensor) for p in (*model.parameters(), *model.buffers())):
+        model.to(dtype)
+        return
+    cast: dict[int, tuple[Any, Any]] = {}  # shared ones stay shared
+    for part in model.modules():
+        for values in (part._parameters, part._buffers):
+            for name, value in values.items():
+                if value is None or not value.is_floating_point():
+                    continue
+                if id(value) not in cast:
+                    made = value.detach().to(dtype)
+                    is_parameter = isinstance(value, torch.nn.Parameter)
+                    new = torch.nn.Parameter(made, value.requires_grad) if is_parameter else made
+                    cast[id(value)] = (value, new)
+                values[name] = cast[id(value)][1]
+
+
+def _forget_history(model: Any) -> None:
+    """Tensors that a constructor computes from parameters (weight_norm) can then be copied."""
+    for part in model.modules():
+        for name, value in vars(part).items():
+            if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+                vars(part)[name] = value.detach()
 
 
 def _seed(seed: int) -> None:
@@ -134,7 +207,9 @@ def load_reference(
     """Imports the user's file and finds its reference.
 
     entry:     name of the class or function; by default `Model` where there is a get_inputs(),
-               else the one public function that no other function of the file calls.
+               else the one public function that no other function of the file calls. Beside
+               Triton kernels: what TASK or a convention names. "FILE:NAME" is one of another
+               file, whose path counts from the user's file where it is not absolute.
     constants: module-level integers to replace before anything that depends on them runs.
     overrides: policy keys that win over the file's TASK.
     Raises UsageError where the file cannot be read, imported or understood. Meant for a
@@ -142,9 +217,43 @@ def load_reference(
     """
     source = read_source(file)
     module = _import(source, constants or {})
-    name, form = _find(source, module, entry)
     policy = read_policy(getattr(module, "TASK", {}), overrides or {}, source.path.name)
-    return Reference(source, module, name, form, policy)
+    entry = entry or policy.reference or None
+    kernels = triton_source(source.tree, source.path.name)
+    if kernels is None or entry in kernels.launching:
+        if entry and ":" in entry:
+            raise UsageError(
+                f"{source.path.name} launches no Triton kernel of its own, so that it needs no "
+                f"reference from elsewhere: open {entry.partition(':')[0]} itself."
+            )
+        name, form = _find(source, module, entry)
+        return Reference(source, module, name, form, policy)
+    launcher = kernels.launcher(policy.launcher)
+    home, home_source = module, source
+    if entry and (":" in entry or entry.endswith(".py")):
+        other, _, entry = entry.partition(":")
+        home_source = read_source(str(source.path.parent / other))
+        home = _import(home_source, {})
+    if not entry:
+        entry = kernels.reference(launcher, _own(home))
+    form = _form_beside_kernels(home_source, home, entry, (home, module))
+    beside = home if home is not module else None
+    return Reference(source, module, entry, form, policy, launcher, beside)
+
+
+def _form_beside_kernels(
+    source: Source, home: ModuleType, name: str, modules: tuple[ModuleType, ...]
+) -> Literal["module", "function"]:
+    """The form of a reference beside Triton kernels; either hook may make its arguments."""
+    value = getattr(home, name, None)
+    if value is None or not (_is_module_class(value) or inspect.isfunction(value)):
+        return _form_of(source, home, name)
+    if not any(hasattr(m, hook) for m in modules for hook in ("inputs", "get_inputs")):
+        raise UsageError(
+            f"{source.path.name} has no inputs() and no get_inputs(): "
+            f"add one that returns the arguments of {name}."
+        )
+    return "module" if _is_module_class(value) else "function"
 
 
 def _import(source: Source, constants: dict[str, int]) -> ModuleType:
@@ -154,8 +263,9 @@ def _import(source: Source, constants: dict[str, int]) -> ModuleType:
     module.__file__ = str(source.path)
     sys.modules[name] = module
     tree = with_constants(source.tree, constants) if constants else source.tree
-    with blamed(source, "importing the file", UsageError):
-        exec(compile(tree, str(source.path), "exec"), module.__dict__)
+    with blamed(source, "importing the file", UsageError), stand_in():
+        exec(compile(tree, str(source.path), "exec", dont_inherit=True), module.__dict__)
+    register_records(module)
     return module
 
 
@@ -240,8 +350,12 @@ def _find(
 def _form_of(source: Source, module: ModuleType, name: str) -> Literal["module", "function"]:
     value = getattr(module, name, None)
     place = f"{source.path.name}:{source.definition(name)}"
+    if name in _NEEDED and value is not None:
+        raise UsageError(
+            f"{place}: {name} is also the name of a module that every kernel imports; rename it."
+        )
     if value is None:
-        known = [n for n, v in _own(module).items() if callable(v) and n not in _HOOKS]
+        known = [n for n, v in _own(module).items() if callable(v) and n not in HOOKS]
         listed = f"it has {', '.join(known)}" if known else "it has no function or class"
         raise UsageError(f"{source.path.name} has no {name}; {listed}.")
     if _is_module_class(value):
@@ -271,7 +385,7 @@ def _own(module: ModuleType) -> dict[str, Any]:
 
 def _only_function(source: Source, module: ModuleType) -> str:
     """The public function that no other function of the file calls."""
-    functions = [n for n, v in _own(module).items() if inspect.isfunction(v) and n not in _HOOKS]
+    functions = [n for n, v in _own(module).items() if inspect.isfunction(v) and n not in HOOKS]
     called = {
         used.id
         for node in source.tree.body

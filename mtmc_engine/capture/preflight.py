@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from mtmc_engine.capture.call import invoke
 from mtmc_engine.capture.draw import drawn
 from mtmc_engine.capture.export_graph import Export
 from mtmc_engine.capture.load import blamed
@@ -58,6 +59,10 @@ def preflight(subject: Subject, export: Export, twin: Twin | None, on_gpu: bool)
         f"{path or 'The reference'} is called as it is: {why}."
         for path, why in export.opaque.items()
     ]
+    dtypes = subject.reference.policy.dtypes
+    if len(dtypes) > 1:
+        rest = ", ".join(dtypes[1:])
+        notes.append(f"Only {dtypes[0]} is proven and timed; open the file again for {rest}.")
     source = subject.reference.source
     with blamed(source, "the reference", ReferenceFailed):
         if on_gpu and subject.is_real:
@@ -88,7 +93,12 @@ def _is_quick(subject: Subject, export: Export) -> bool:
 def _declared(subject: Subject, device: str) -> Facts:
     reference, seed = subject.reference, subject.seed
     inputs = subject.real_inputs(device)
-    return facts_of(lambda: reference.build(seed, device=device), inputs, subject.call.tensors)
+    return facts_of(
+        lambda: reference.build(seed, device=device),
+        inputs,
+        subject.call.tensors,
+        subject.keywords,
+    )
 
 
 def _twin(subject: Subject, twin: Twin) -> Facts:
@@ -97,45 +107,53 @@ def _twin(subject: Subject, twin: Twin) -> Facts:
         reference = reference.reloaded(twin.constants)
     inputs = twin_inputs(reference, twin, subject.seed)
     return facts_of(
-        lambda: reference.build(subject.seed, dict(twin.init_args)), inputs, subject.call.tensors
+        lambda: reference.build(subject.seed, dict(twin.init_args)),
+        inputs,
+        subject.call.tensors,
+        subject.keywords,
     )
 
 
 def facts_of(
-    build: Callable[[], Callable[..., Any]], inputs: Sequence[Any], targets: Sequence[str]
+    build: Callable[[], Callable[..., Any]],
+    inputs: Sequence[Any],
+    targets: Sequence[str],
+    keywords: Sequence[str] = (),
 ) -> Facts:
     """Runs the reference a few times: does it repeat itself, does each input matter?
 
-    build: makes the operator anew, always with the same weights.
+    build: makes the operator anew, always with the same weights. keywords: as in Subject.
     inputs: call arguments that may be changed; targets: names of the tensors among them.
     """
-    first = _called(build(), inputs, seed=1)
+    first = _called(build(), inputs, keywords, seed=1)
     if not first:
         return Facts(False, ("The reference returns no tensor that can be compared.",))
-    again = _called(build(), inputs, seed=2)
+    again = _called(build(), inputs, keywords, seed=2)
     if not _same(first, again):
         return Facts(True, (f"{_IS_RANDOM}.",))
     notes: list[str] = []
     operator = build()
-    _called(operator, inputs, seed=1)
-    if not _same(first, _called(operator, inputs, seed=1)):
+    _called(operator, inputs, keywords, seed=1)
+    if not _same(first, _called(operator, inputs, keywords, seed=1)):
         notes.append("A second call of the same model gives other results: it keeps state.")
     if any(t.is_floating_point() and not torch.isfinite(t).all() for t in first):
         notes.append("The output of the reference is not finite everywhere.")
     notes += [
         f"The output does not depend on {target}."
         for position, target in enumerate(targets)
-        if _same(first, _called(build(), _changed(inputs, position), seed=1))
+        if _same(first, _called(build(), _changed(inputs, position), keywords, seed=1))
     ]
     return Facts(False, tuple(notes))
 
 
-def _called(operator: Callable[..., Any], inputs: Sequence[Any], seed: int) -> list[Any]:
+def _called(
+    operator: Callable[..., Any], inputs: Sequence[Any], keywords: Sequence[str], seed: int
+) -> list[Any]:
     """The result's tensors; the operator gets copies of the inputs."""
     torch.manual_seed(seed)
     copies = pytree.tree_map(lambda v: v.clone() if isinstance(v, torch.Tensor) else v, inputs)
     with torch.no_grad():
-        result = operator(*copies)
+        result = invoke(operator, copies, keywords)
     return [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
 
 

@@ -35,19 +35,10 @@ class Source:
 
 def read_source(file: str) -> Source:
     """Reads and parses `file`. Raises UsageError in one sentence for whatever is wrong with it."""
-    path = Path(file).expanduser().resolve()
-    if not path.exists():
-        raise UsageError(f"There is no file {file}; check the path.")
-    if path.is_dir():
-        raise UsageError(f"{file} is a directory; name the Python file in it.")
+    path = named_file(file, "the Python file").resolve()
     if path.suffix != ".py":
         raise UsageError(f"{path.name} is not a Python file; its name must end in .py.")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path.name} cannot be read ({error.strerror}).") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path.name} is not Python text (not UTF-8).") from error
+    text = source_text(path)
     if "\0" in text:
         raise UsageError(f"{path.name} is not Python text (it has null bytes).")
     try:
@@ -56,6 +47,39 @@ def read_source(file: str) -> Source:
         place = f"{path.name}:{error.lineno}"
         raise UsageError(f"{place}: syntax error, {error.msg}; correct it first.") from error
     return Source(path, text, tree)
+
+
+def source_text(path: Path) -> str:
+    """The text of a Python file, in UTF-8 or in the coding that its first lines declare.
+
+    Raises UsageError where it cannot be read or is no such text.
+    """
+    try:
+        return importlib.util.decode_source(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path.name} cannot be read ({error.strerror}).") from error
+    except UnicodeDecodeError as error:
+        wanted = error.encoding.upper()
+        raise UsageError(f"{path.name} is not Python text (not {wanted}).") from error
+    except SyntaxError as error:
+        raise UsageError(f"{path.name} is not Python text ({error.msg}).") from error
+
+
+def named_file(given: str, what: str) -> Path:
+    """The path of a file that can be read to its end. what: the file that is wanted.
+
+    Raises UsageError for an empty name, a directory, and a pipe or device, which may have no end.
+    """
+    if not given.strip():
+        raise UsageError(f"The name of a file is empty; name {what}.")
+    path = Path(given).expanduser().absolute()
+    if path.is_dir():
+        raise UsageError(f"{given} is a directory; name {what} in it.")
+    if not path.exists():
+        raise UsageError(f"There is no file {given}; check the path.")
+    if not path.is_file():
+        raise UsageError(f"{given} is a pipe or a device; name {what} itself.")
+    return path
 
 
 def module_name(path: str | Path) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from mtmc_engine.capture.call import Call, call_of, specs_of
+from mtmc_engine.capture.call import Call, call_of, invoke, specs_of
 from mtmc_engine.capture.declared import allowed_dims, input_sets, label_of
 from mtmc_engine.capture.draw import resized
 from mtmc_engine.capture.export_graph import Dims, Export, Exporter, is_data_dependent
-from mtmc_engine.capture.fake import fake_inputs, fake_mode, faked, parameter_elements
+from mtmc_engine.capture.fake import fake_call, fake_mode, faked, parameter_elements
 from mtmc_engine.capture.load import Reference, blamed
 from mtmc_engine.core.errors import ReferenceFailed, UsageError
 from mtmc_engine.core.graph import TensorSpec
@@ -29,6 +29,7 @@ class Subject:
     operator: built for real, or under `mode` where its weights are too large for that.
     inputs:   fake call arguments at the first of `sets`, the declared input sets.
     is_real:  whether weights and inputs are small enough to be made.
+    keywords: names of the last arguments, which are passed by name.
     """
 
     reference: Reference
@@ -38,10 +39,11 @@ class Subject:
     inputs: list[Any]
     sets: tuple[tuple[TensorSpec, ...], ...]
     is_real: bool
+    keywords: tuple[str, ...] = ()
 
     @property
     def call(self) -> Call:
-        return call_of(self.operator, self.inputs)
+        return call_of(self.operator, self.inputs, self.keywords)
 
     @property
     def allowed(self) -> Dims | None:
@@ -61,7 +63,7 @@ class Subject:
         """Calls the operator on real inputs. Raises ReferenceFailed with the user's line."""
         inputs = self.real_inputs()
         with blamed(self.reference.source, "the reference", ReferenceFailed), torch.no_grad():
-            return self.operator(*inputs)
+            return invoke(self.operator, inputs, self.keywords)
 
     def export(self) -> Export:
         """The operator graph. Raises ReferenceFailed where the reference itself is at fault."""
@@ -72,6 +74,7 @@ class Subject:
             str(self.reference.source.path),
             self.allowed,
             self.run if self.is_real else None,
+            self.keywords,
         ).export()
         if not export.graph.captured and not self.is_real:
             with blamed(self.reference.source, "the reference", ReferenceFailed):
@@ -88,7 +91,7 @@ class Subject:
     def _run_fake(self, inputs: list[Any]) -> None:
         try:
             with self.mode, torch.no_grad():
-                self.operator(*inputs)
+                invoke(self.operator, inputs, self.keywords)
         except Exception as error:
             if not is_data_dependent(error):
                 raise
@@ -97,7 +100,7 @@ class Subject:
 def subject_of(reference: Reference, seed: int) -> Subject:
     """Builds operator and fake inputs. Raises UsageError and ReferenceFailed."""
     mode = fake_mode()
-    made = fake_inputs(reference, seed, mode)
+    made, keywords = fake_call(reference, seed, mode)
     sets = input_sets(reference.policy, specs_of(made), reference.source.path.name)
     elements = parameter_elements(reference, seed, {}) or 0
     if elements <= MOST_REAL_ELEMENTS:
@@ -108,4 +111,4 @@ def subject_of(reference: Reference, seed: int) -> Subject:
     inputs = faked(mode, made, sets[0]) if reference.policy.shapes else made
     elements += sum(spec.numel for spec in sets[0])
     is_real = elements <= MOST_REAL_ELEMENTS
-    return Subject(reference, seed, operator, mode, inputs, sets, is_real)
+    return Subject(reference, seed, operator, mode, inputs, sets, is_real, keywords)

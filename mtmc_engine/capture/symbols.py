@@ -7,6 +7,7 @@ from typing import Any
 import sympy  # type: ignore[import-untyped]
 import torch
 
+from mtmc_engine.capture.order import memory_order
 from mtmc_engine.core.graph import TensorSpec
 
 
@@ -57,11 +58,14 @@ class Symbols:
         return int(size.node.hint)
 
     def spec(self, value: Any) -> TensorSpec:
-        """Shape, dims and dtype of a fake tensor."""
+        """Shape, dims, dtype and order of a fake tensor."""
+        shape = tuple(self.concrete(size) for size in value.shape)
+        strides = tuple(self.concrete(stride) for stride in value.stride())
         return TensorSpec(
-            tuple(self.concrete(size) for size in value.shape),
+            shape,
             str(value.dtype).removeprefix("torch."),
             tuple(self.expression(size) for size in value.shape),
+            memory_order(shape, strides),
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from mtmc_engine.capture.call import specs_of, tensors_of
+from mtmc_engine.capture.call import invoke, specs_of, tensors_of
 from mtmc_engine.capture.draw import resized
 from mtmc_engine.capture.export_graph import Dims, Exporter, is_data_dependent
 from mtmc_engine.capture.fake import (
@@ -58,7 +58,7 @@ class Sizes:
 class Original:
     """What a twin is made from and compared with.
 
-    inputs: the call's arguments at the declared shapes, fake tensors.
+    inputs: the call's arguments at the declared shapes, fake tensors. keywords: as in Subject.
     """
 
     reference: Reference
@@ -66,6 +66,7 @@ class Original:
     graph: Graph
     allowed: Dims | None
     seed: int
+    keywords: tuple[str, ...] = ()
 
 
 def is_small(graph: Graph) -> bool:
@@ -192,14 +193,18 @@ def _accepted(original: Original, sizes: Sizes) -> Twin | None:
         specs = _with_shapes(original.inputs, sizes.shapes)
         inputs = faked(mode, original.inputs, specs)
         path = str(reference.source.path)
-        if not _seems_to_fit(operator, inputs, mode):
+        if not _seems_to_fit(operator, inputs, mode, original.keywords):
             return None
         made = resized(reference.inputs(original.seed), specs, original.seed)
 
         def run() -> Any:
-            return operator(*made)
+            return invoke(operator, made, original.keywords)
 
-        graph = Exporter(operator, inputs, mode, path, original.allowed, run).export().graph
+        graph = (
+            Exporter(operator, inputs, mode, path, original.allowed, run, original.keywords)
+            .export()
+            .graph
+        )
     except MtmcError:
         return None
     if difference(original.graph, graph) or not is_small(graph) or not _runs(run):
@@ -207,12 +212,12 @@ def _accepted(original: Original, sizes: Sizes) -> Twin | None:
     return Twin(sizes.constants, tuple(sorted(sizes.init_args.items())), specs, graph)
 
 
-def _seems_to_fit(operator: Any, inputs: list[Any], mode: Any) -> bool:
+def _seems_to_fit(operator: Any, inputs: list[Any], mode: Any, keywords: tuple[str, ...]) -> bool:
     """A quick look before an export: views count here, so the bound is a wide one."""
     if any(isinstance(m, RECURRENT) for m in getattr(operator, "modules", list)()):
         return True  # would be unrolled over time
     try:
-        return elements_made(operator, inputs, mode) <= 4 * MOST_HELD
+        return elements_made(operator, inputs, mode, keywords) <= 4 * MOST_HELD
     except Exception as error:
         return is_data_dependent(error)
 

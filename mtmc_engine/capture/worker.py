@@ -61,6 +61,11 @@ def open_task(arguments: dict[str, Any], report: Callable[[Any], None]) -> Task:
         twin=twin,
         tf32=tf32,
         notes=facts.notes,
+        program=reference.source.text if reference.launcher else "",
+        launcher=reference.launcher,
+        reference=reference.home_file,
+        parameters=call.parameters,
+        keywords=subject.keywords,
     )
 
 
@@ -74,13 +79,20 @@ def _twin(subject: Subject, export: Export) -> Twin | None:
     if is_small(export.graph):
         return None
     return twin_of(
-        Original(subject.reference, subject.inputs, export.graph, subject.allowed, subject.seed)
+        Original(
+            subject.reference,
+            subject.inputs,
+            export.graph,
+            subject.allowed,
+            subject.seed,
+            subject.keywords,
+        )
     )
 
 
 def _input_set(specs: tuple[TensorSpec, ...], dims: list[tuple[str, ...]]) -> InputSet:
     tensors = tuple(
-        TensorSpec(spec.shape, spec.dtype, tuple(map(_dim, names, spec.shape)))
+        TensorSpec(spec.shape, spec.dtype, tuple(map(_dim, names, spec.shape)), spec.order)
         for spec, names in zip(specs, dims, strict=True)
     )
     return InputSet(label_of([spec.shape for spec in specs]), tensors)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from mtmc_engine.coder.seam import Candidate, CannotImplement, Feedback
+from mtmc_engine.coder.seam import Candidate, CannotImplement, CoderAsk
 from mtmc_engine.core.action import Action
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.program import ByHand, Program, Schedule
@@ -18,9 +18,11 @@ class BuiltinCoder:
     """Renders schedules; the same program and action always give the same source."""
 
     name = "builtin"
+    address = ""
+    learns = False
 
     async def implement(
-        self, task: Task, program: Program, action: Action, feedback: Feedback | None = None
+        self, task: Task, program: Program, action: Action, ask: CoderAsk
     ) -> Candidate:
         """The program with the action's change.
 
@@ -28,10 +30,10 @@ class BuiltinCoder:
         by hand, and as an answer to any failed gate: there is no second way of rendering.
         """
         started = time.perf_counter()
-        if feedback is not None:
+        if ask.feedback is not None:
             raise CannotImplement(
                 f"The built-in coder has one way to write {action.phrase!r}, and it failed: "
-                f"{feedback.sentence}"
+                f"{ask.feedback.sentence}"
             )
         try:
             schedule = apply_action(task, program.schedule, action)
@@ -46,6 +48,8 @@ class BuiltinCoder:
 
 
 def _notes(before: Schedule, after: Schedule) -> tuple[str, ...]:
+    if after.regions:
+        return ()
     by_hand = [g.region for g in after.groups if isinstance(g.form, ByHand)]
     kernels = len([g for g in after.groups if g not in before.groups and g.region])
     notes = [f"{kernels} group{'s' if kernels != 1 else ''} rendered anew."] if kernels else []

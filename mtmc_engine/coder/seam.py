@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.errors import MtmcError, UsageError
+from mtmc_engine.core.errors import MtmcError
+from mtmc_engine.core.events import AnyEvent
 from mtmc_engine.core.program import Program
 from mtmc_engine.core.task import Task
 from mtmc_engine.core.verdict import Class, Gate
-from mtmc_engine.system.suggest import nearest
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Feedback:
 
     repair: "fix_compile", "fix_memory" or "fix_math", chosen by the gate.
     source: the candidate that failed. log: tail of the compiler's or the candidate's output.
+    facts:  the shortest useful evidence, one sentence or line each.
+    coder:  name of the coder whose candidate failed, "" where unknown.
     """
 
     repair: str
@@ -41,38 +44,70 @@ class Feedback:
     sentence: str
     source: str
     log: str = ""
+    facts: tuple[str, ...] = ()
+    coder: str = ""
+
+
+def _silent(event: AnyEvent) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class CoderAsk:
+    """What a coder is told besides the program and the action.
+
+    feedback: of the failed candidate that is to be repaired.
+    hints:    what the user typed, oldest first. evidence: measured or estimated facts of the
+              program, one sentence each. verdicts: of the last steps, one sentence each.
+    step, attempt, sample: for the events that the coder tells.
+    tell:     takes the events of prompts and replies as they happen.
+    send:     awaited between a prompt's event and the call, where the user reads prompts first.
+    """
+
+    feedback: Feedback | None = None
+    hints: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    step: int = 0
+    attempt: int = 1
+    sample: int = 0
+    tell: Callable[[AnyEvent], None] = _silent
+    send: Callable[[], Awaitable[None]] | None = None
 
 
 class CannotImplement(MtmcError):
     """A coder has no candidate for an action. `str(error)` says why; the program stays."""
 
 
-class Coder(Protocol):
-    """Turns a program and an action into a candidate program."""
+class CoderUnavailable(CannotImplement):
+    """The coder cannot be reached or may not be asked any more: asking again is useless."""
 
-    name: str
+
+class Coder(Protocol):
+    """Turns a program and an action into a candidate program.
+
+    address: where its model is, as it is shown; "" for none. Never holds a key.
+    learns:  whether the feedback of a failed gate may help it.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def learns(self) -> bool: ...
 
     async def implement(
-        self, task: Task, program: Program, action: Action, feedback: Feedback | None = None
+        self, task: Task, program: Program, action: Action, ask: CoderAsk
     ) -> Candidate:
-        """A candidate with only that change. Raises CannotImplement where there is none."""
+        """A candidate with only that change.
+
+        Raises CannotImplement where there is none, CoderUnavailable where it cannot be asked.
+        """
         ...
 
     async def close(self) -> None:
         """Ends what the coder started."""
         ...
-
-
-KNOWN_CODERS = ("builtin",)
-
-
-def make_coder(spec: str) -> Coder:
-    """The coder that a specification names. Raises UsageError for any but "builtin"."""
-    from mtmc_engine.coder.builtin import BuiltinCoder
-
-    if spec == BuiltinCoder.name:
-        return BuiltinCoder()
-    meant = nearest(spec.partition(":")[0], KNOWN_CODERS)
-    raise UsageError(
-        f"There is no coder {spec!r}: use {meant!r} (coders here: {', '.join(KNOWN_CODERS)})."
-    )

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from mtmc_engine.core.action import Action, ScoredAction
+from mtmc_engine.core.chat import Message, Usage
 from mtmc_engine.core.measurement import GroupCost, Measurement
 from mtmc_engine.core.program import Region
 from mtmc_engine.core.verdict import Gate, GateResult, Verdict
@@ -34,6 +35,7 @@ class SessionStarted(Event, frozen=True):
     """First event of a run. `journal` is the session's file, `resumed` how many steps it had.
 
     elapsed_s: how long the session was at work before it was resumed.
+    coder_address: where the coder's language model is asked; "" where it has none. Never a key.
     """
 
     session: str
@@ -45,6 +47,7 @@ class SessionStarted(Event, frozen=True):
     max_steps: int
     resumed: int = 0
     elapsed_s: float = 0.0
+    coder_address: str = ""
     protocol: int = PROTOCOL_VERSION
 
 
@@ -84,6 +87,7 @@ class NodeAdded(Event, frozen=True):
 
     state: "open", "kept", "rejected" or "failed". regions: of this program.
     diff:  unified diff against the parent's source.
+    step, attempt, sample, coder: as in CandidateReady; all attempts of a step stay in the tree.
     """
 
     node: str
@@ -96,6 +100,10 @@ class NodeAdded(Event, frozen=True):
     regions: tuple[Region, ...] = ()
     verdict: Verdict | None = None
     measurement: Measurement | None = None
+    step: int = 0
+    attempt: int = 1
+    sample: int = 0
+    coder: str = ""
 
 
 class PlanProposed(Event, frozen=True):
@@ -111,17 +119,101 @@ class PlanProposed(Event, frozen=True):
 
 
 class StepStarted(Event, frozen=True):
-    """A coder begins to implement `action` on `node`; `attempt` counts from 1."""
+    """A coder begins to implement `action` on `node`; `attempt` counts from 1.
+
+    repair:  "fix_compile", "fix_memory" or "fix_math" where the attempt before failed and goes
+             back to the coder by itself.
+    samples: how many candidates are asked for.
+    """
 
     step: int
     node: str
     action: Action
     probability: float
     attempt: int = 1
+    repair: str = ""
+    samples: int = 1
+
+
+class PromptReady(Event, frozen=True):
+    """A language model is about to be asked; nothing has been sent yet.
+
+    attempt, sample: of the step; attempts count from 1, samples from 0.
+    address: where the prompt goes. tokens: of the prompt, estimated.
+    waits: it is sent when the client answers with `send`.
+    """
+
+    step: int
+    attempt: int
+    sample: int
+    coder: str
+    address: str
+    messages: tuple[Message, ...]
+    tokens: int
+    waits: bool = False
+
+
+class ReplyPart(Event, frozen=True):
+    """A slice of a reply as it comes, at most ten a second. Not kept in the journal.
+
+    thinking: the model talks to itself; this is no part of its answer.
+    """
+
+    step: int
+    attempt: int
+    sample: int
+    text: str
+    thinking: bool = False
+
+
+class ReplyFinished(Event, frozen=True):
+    """A language model's whole reply.
+
+    finish: the server's reason: "stop", "length", "content_filter", …
+    usage: None where there was no answer. cost_usd: None where the price is unknown.
+    outcome: "code", or why there is none.
+    """
+
+    step: int
+    attempt: int
+    sample: int
+    text: str
+    finish: str
+    usage: Usage | None
+    seconds: float
+    cost_usd: float | None
+    outcome: str
+
+
+class CoderWaits(Event, frozen=True):
+    """The coder waits `seconds` before it asks again. tries_left: of its error budget."""
+
+    coder: str
+    reason: str
+    seconds: float
+    tries_left: int
+
+
+class BudgetChanged(Event, frozen=True):
+    """What language models have used in this session, and the limits, None where there is none.
+
+    cost_usd: None where the price of a model is unknown.
+    seconds: wall-clock time of waiting for them.
+    """
+
+    tokens: int
+    cost_usd: float | None
+    seconds: float
+    limit_tokens: int | None = None
+    limit_usd: float | None = None
+    limit_seconds: float | None = None
 
 
 class CandidateReady(Event, frozen=True):
-    """The coder answered: the program that is now being proven."""
+    """The coder answered: a program that is proven next.
+
+    attempt: of the step, from 1. sample: from 0, of those that one attempt asks for.
+    """
 
     node: str
     parent: str
@@ -129,6 +221,8 @@ class CandidateReady(Event, frozen=True):
     diff: str
     coder: str
     seconds: float
+    attempt: int = 1
+    sample: int = 0
 
 
 class GateStarted(Event, frozen=True):
@@ -149,13 +243,18 @@ class VerdictReached(Event, frozen=True):
 
 
 class DecisionNeeded(Event, frozen=True):
-    """The engine waits. `choices` is closed; the first is the suggestion."""
+    """The engine waits. `choices` is closed; the first is the suggestion.
+
+    about: "program": whether to keep it; "stop": whether to end here; "coder": what to do since
+    it cannot be asked, which `suggestion_reason` explains.
+    """
 
     node: str
     step: int
     action: Action
     choices: tuple[Choice, ...]
     suggestion_reason: str = ""
+    about: Literal["program", "stop", "coder"] = "program"
 
 
 class Decided(Event, frozen=True):
@@ -201,8 +300,22 @@ class Exported(Event, frozen=True):
     files: tuple[str, ...]
 
 
+class AttemptSummary(Struct, frozen=True):
+    """One candidate of a step. verdict: "" where it was not judged."""
+
+    node: str
+    attempt: int
+    sample: int
+    coder: str
+    verdict: str
+    reason: str = ""
+
+
 class StepSummary(Struct, frozen=True):
-    """One step as scripts read it."""
+    """One step as scripts read it.
+
+    coder: who wrote the candidate that was decided on. attempts: all candidates, oldest first.
+    """
 
     step: int
     node: str
@@ -215,6 +328,8 @@ class StepSummary(Struct, frozen=True):
     ratio_to_original: float | None = None
     reason: str = ""
     planner_seconds: float = 0.0
+    coder: str = ""
+    attempts: tuple[AttemptSummary, ...] = ()
 
 
 class BestSummary(Struct, frozen=True):
@@ -230,7 +345,11 @@ class BestSummary(Struct, frozen=True):
 
 
 class SessionFinished(Event, frozen=True):
-    """Last event of a run. stopped_by: "planner", "steps", "until", "user", "error" or "policy"."""
+    """Last event of a run.
+
+    stopped_by: "planner", "steps", "until", "user", "coder" (it could not be asked and nobody was
+    there to say what to do), "budget" or "error".
+    """
 
     task: str
     target: str
@@ -297,6 +416,10 @@ class Replay(Command, frozen=True):
     """Apply the approved plan to the changed source."""
 
 
+class Send(Command, frozen=True):
+    """Answers a PromptReady that waits: send the prompt."""
+
+
 class Stop(Command, frozen=True):
     reason: str = ""
 
@@ -308,6 +431,11 @@ AnyEvent = (
     | NodeAdded
     | PlanProposed
     | StepStarted
+    | PromptReady
+    | ReplyPart
+    | ReplyFinished
+    | CoderWaits
+    | BudgetChanged
     | CandidateReady
     | GateStarted
     | GateFinished
@@ -323,7 +451,7 @@ AnyEvent = (
     | Failed
 )
 
-AnyCommand = Decide | ApproveAll | Hint | Branch | Pause | Export | Replay | Stop
+AnyCommand = Decide | ApproveAll | Hint | Branch | Pause | Export | Replay | Send | Stop
 
 encode = msgspec.json.Encoder().encode
 decode_event = msgspec.json.Decoder(AnyEvent).decode

@@ -9,7 +9,7 @@ from msgspec import Struct
 # An argument of an operator: a JSON value. A string "%name" refers to the value called
 # `name`; dtypes, devices and layouts are strings such as "torch.float32" (the device "cpu" means
 # the device of the call's tensors); floats that JSON lacks are the strings "inf", "-inf" and
-# "nan"; lists nest.
+# "nan", complex numbers such as "complex(0.0, 2.0)"; lists nest.
 Arg = Any
 
 ITEM_BYTES = {
@@ -35,11 +35,14 @@ class TensorSpec(Struct, frozen=True):
     dims:  the same sizes as expressions over the varying dimensions, such as "s0" or
            "s0*128"; a plain number where the dimension is fixed.
     dtype: torch's name without the prefix, such as "float32".
+    order: dimensions as they lie in memory, outermost first, such as (0, 2, 3, 1) for channels
+           last; () where they lie in their own order.
     """
 
     shape: tuple[int, ...]
     dtype: str
     dims: tuple[str, ...] = ()
+    order: tuple[int, ...] = ()
 
     @property
     def numel(self) -> int:
@@ -59,14 +62,14 @@ class GraphInput(Struct, frozen=True):
     kind "input":     argument `target` of forward (its Python name).
     kind "parameter" or "buffer": attribute path `target` on the reference module.
     kind "constant":  a small tensor that the reference makes itself; `values` holds its
-                      elements row by row.
+                      elements row by row, those that JSON lacks as an Arg has them.
     """
 
     name: str
     kind: Literal["input", "parameter", "buffer", "constant"]
     target: str
     spec: TensorSpec
-    values: tuple[float | int | bool, ...] | None = None
+    values: tuple[float | int | bool | str, ...] | None = None
 
 
 class Node(Struct, frozen=True):
@@ -93,10 +96,27 @@ class Node(Struct, frozen=True):
     line: int = 0
 
 
+class Container(Struct, frozen=True):
+    """What one list or dict of a graph's outputs is in Python.
+
+    type: "tuple", "list", "dict", or a class as "module:name".
+    made: how the class takes its items: all in one sequence (torch's return types), by the names
+          of its fields (named tuples and dataclasses), or as a dict.
+    keys: names of the fields or keys of the dict, whose values `outputs` then lists; () for a
+          dict that `outputs` has as such.
+    """
+
+    type: str
+    made: Literal["items", "fields", "mapping"] = "items"
+    keys: tuple[Arg, ...] = ()
+
+
 class Graph(Struct, frozen=True):
     """Operators in execution order, functional: no node writes to its arguments.
 
     outputs:   what forward returns; "%name" leaves, lists and string-keyed dicts.
+    containers: what each list and dict of `outputs` is, outermost first, depth first; () where
+               the lists are tuples.
     mutations: buffer path -> name of the value that it holds when the call ends.
     captured:  False where the whole reference is one opaque node; `why` says the reason.
     """
@@ -107,6 +127,7 @@ class Graph(Struct, frozen=True):
     mutations: dict[str, str] = {}
     captured: bool = True
     why: str = ""
+    containers: tuple[Container, ...] = ()
 
     def value(self, name: str) -> TensorSpec:
         """Spec of an input or of a node's first result. Raises KeyError for other names."""

@@ -44,10 +44,33 @@ class Group(Struct, frozen=True):
     form: Form
 
 
+class Region(Struct, frozen=True):
+    """A part of the program that a step can act on.
+
+    id:    "r1", "r2", …: numbered once per task in execution order; a fused region keeps its
+           smallest number.
+    label: what it computes in the user's words, such as "softmax" or "linear+relu";
+           in Triton source a kernel's name, "loop over k", "load x", "dot", "launch softmax".
+    place: where it stands in Triton source, by names and counts, never by line:
+           "softmax_kernel/load x 0". line: of the source, from 1; 0 where there is none.
+    """
+
+    id: str
+    label: str
+    nodes: tuple[str, ...]
+    place: str = ""
+    line: int = 0
+
+
 class Schedule(Struct, frozen=True):
-    """All groups of a program, in execution order; each node is in exactly one."""
+    """All groups of a program, in execution order; each node is in exactly one.
+
+    regions: of a program that the user wrote in Triton, kept here so that names stay; its groups
+    are one for each kernel, by hand, without nodes. Empty where the groups are the regions.
+    """
 
     groups: tuple[Group, ...]
+    regions: tuple[Region, ...] = ()
 
     def group(self, region: str) -> Group:
         """Raises KeyError where no group acts on that region."""
@@ -59,14 +82,15 @@ class Schedule(Struct, frozen=True):
     def replace(self, region: str, *groups: Group) -> Schedule:
         """The schedule with the group of `region` replaced by `groups`."""
         at = self.groups.index(self.group(region))
-        return Schedule(self.groups[:at] + groups + self.groups[at + 1 :])
+        return Schedule(self.groups[:at] + groups + self.groups[at + 1 :], self.regions)
 
 
 class Program(Struct, frozen=True):
     """One version of the code.
 
     source: a Python module with `ModelNew` (or a function of the reference's name). It imports
-            the user's own file for the reference class, and nothing of this tool.
+            the user's own file for the reference class, and nothing of this tool. Of a file with
+            Triton kernels it is a version of that file.
     """
 
     source: str
@@ -76,16 +100,3 @@ class Program(Struct, frozen=True):
     def digest(self) -> str:
         """First 12 hexadecimal digits of the source's SHA-256."""
         return hashlib.sha256(self.source.encode()).hexdigest()[:12]
-
-
-class Region(Struct, frozen=True):
-    """A part of the program that a step can act on.
-
-    id:    "r1", "r2", …: numbered once per task in execution order; a fused region keeps its
-           smallest number.
-    label: what it computes in the user's words, such as "softmax" or "linear+relu".
-    """
-
-    id: str
-    label: str
-    nodes: tuple[str, ...]

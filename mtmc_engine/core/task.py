@@ -30,6 +30,8 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     buffers: Literal["match", "ignore"] = "match"
     nan: Literal["report", "match", "ignore"] = "report"
     atomics_bound: float | None = None
+    reference: str = ""
+    launcher: str = ""
 
 
 class InputSet(Struct, frozen=True):
@@ -40,6 +42,18 @@ class InputSet(Struct, frozen=True):
 
     label: str
     tensors: tuple[TensorSpec, ...]
+
+
+class Parameter(Struct, frozen=True):
+    """One parameter of the call.
+
+    kind: "" as a rule, "/" by position only, "*" and "**" for those that collect the rest, and
+    "name" by name only. default: Python source, None where there is none.
+    """
+
+    name: str
+    kind: Literal["", "/", "*", "name", "**"] = ""
+    default: str | None = None
 
 
 class Twin(Struct, frozen=True):
@@ -65,12 +79,20 @@ class Task(Struct, frozen=True):
     form:  "module" (class `entry` with get_inputs and get_init_inputs) or "function"
            (`entry` with inputs()).
     arguments: names of the call's arguments in order; `fixed` holds the values of those that
-           are not tensors (a program falls back to the reference for other values).
+           are not tensors (a program falls back to the reference for other values), also of
+           those inside of lists and dicts, as "xs[1]".
+    parameters: the call's parameters as the reference has them; () where `arguments` are plain.
+    keywords: names of the last arguments of a call where these are passed by name.
     vary:  dimensions that may vary: (argument position, dimension) of the tensor inputs.
     random: True where the reference does not repeat itself; it is then not judged.
     twin:  how values are checked on a CPU; None where the reference is small or no twin exists.
     tf32:  torch's TF32 switch for matmuls as the user's file leaves it.
     notes: findings of the pre-flight, one sentence each.
+    program: the user's own Triton program, which is then the original; "" where the file holds
+           operators of PyTorch only.
+    launcher: what a program defines where that is not ModelNew or `entry`: the function that
+           launches the user's kernels.
+    reference: absolute path of the file that defines `entry`; "" where that is `file`.
     """
 
     file: str
@@ -90,3 +112,18 @@ class Task(Struct, frozen=True):
     twin: Twin | None = None
     tf32: bool = False
     notes: tuple[str, ...] = ()
+    program: str = ""
+    launcher: str = ""
+    reference: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    keywords: tuple[str, ...] = ()
+
+    @property
+    def defines(self) -> str:
+        """Name that a program of this task defines: ModelNew, or a function's name."""
+        return self.launcher or ("ModelNew" if self.form == "module" else self.entry)
+
+    @property
+    def reference_name(self) -> str:
+        """How the reference is found again: "NAME", or "FILE:NAME"."""
+        return f"{self.reference}:{self.entry}" if self.reference else self.entry

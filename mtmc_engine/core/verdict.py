@@ -64,6 +64,7 @@ class GateResult(Struct, frozen=True):
     sentence: one plain sentence; for a failed gate the explanation of the verdict.
     evidence: JSON facts: cases run, registers, spills, shared bytes, errors, first wrong index.
     log:      tail of the compiler's or the candidate's own output, at most 8,000 characters.
+    code:     what a kernel was compiled to, by language ("ptx"); told when the gate finishes only.
     """
 
     gate: Gate
@@ -72,6 +73,7 @@ class GateResult(Struct, frozen=True):
     sentence: str = ""
     evidence: dict[str, Any] = {}
     log: str = ""
+    code: dict[str, str] = {}
 
 
 class Verdict(Struct, frozen=True):

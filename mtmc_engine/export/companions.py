@@ -15,6 +15,7 @@ def test_source(task: Task, module: str, program_source: str) -> str:
     interpreter, which multiplies bfloat16 tiles by their bits: such products need the GPU.
     An error is judged by the reference's own error against float64.
     """
+    own = "autotune(" in program_source
     half = any(entry.spec.dtype == "bfloat16" for entry in task.graph.inputs)
     return _TEST.format(
         name=task.module,
@@ -22,7 +23,7 @@ def test_source(task: Task, module: str, program_source: str) -> str:
         builders=_builders(task),
         declared=_tuple([[list(spec.shape) for spec in task.inputs[0].tensors]]),
         small=_tuple(small_shapes(task)),
-        needs_gpu=_NEEDS_GPU if half and "tl.dot" in program_source else "",
+        needs_gpu=_TUNES if own else _NEEDS_GPU if half and "tl.dot" in program_source else "",
     )
 
 
@@ -70,8 +71,12 @@ def _tuple(shapes: list[list[list[int]]]) -> str:
 
 
 def _builders(task: Task) -> str:
-    builders = _MODULE_BUILDERS if task.form == "module" else _FUNCTION_BUILDERS
-    return builders.format(entry=task.entry)
+    if not task.program:
+        builders = _MODULE_BUILDERS if task.form == "module" else _FUNCTION_BUILDERS
+        return builders.format(entry=task.entry)
+    is_module = task.launcher == "ModelNew" and task.form == "module"
+    builders = _OWN_MODULE_BUILDERS if is_module else _OWN_FUNCTION_BUILDERS
+    return builders.format(entry=task.entry, launcher=task.launcher)
 
 
 _MODULE_BUILDERS = '''\
@@ -105,6 +110,30 @@ def declared_inputs():
     return kernels.inputs()
 '''
 
+_OWN_MODULE_BUILDERS = _MODULE_BUILDERS.replace(
+    "    return reference, kernels.ModelNew.from_reference(reference)\n",
+    '    if hasattr(kernels.ModelNew, "from_reference"):\n'
+    "        return reference, kernels.ModelNew.from_reference(reference)\n"
+    "    optimised = kernels.ModelNew(*arguments).to(device)\n"
+    "    optimised.load_state_dict(reference.state_dict())\n"
+    "    return reference, optimised\n",
+)
+
+_OWN_FUNCTION_BUILDERS = '''\
+def build(device):
+    """The reference, and the kernels behind the same call."""
+    launcher = kernels.{launcher}
+    return kernels._reference, launcher() if isinstance(launcher, type) else launcher
+
+
+def declared_inputs():
+    """The call's arguments as the reference's author declared them."""
+    torch.manual_seed(0)
+    return kernels.inputs() if hasattr(kernels, "inputs") else kernels.get_inputs()
+'''
+
+_TUNES = '@pytest.mark.skipif(not ON_GPU, reason="kernels are tuned on a GPU only")\n'
+
 _NEEDS_GPU = (
     '@pytest.mark.skipif(not ON_GPU, reason="Triton\'s interpreter cannot multiply bfloat16")\n'
 )
@@ -117,6 +146,7 @@ import os
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves, tree_map
 
 ON_GPU = torch.cuda.is_available()
 if not ON_GPU:
@@ -133,15 +163,22 @@ FACTOR, ULPS = 4.0, 8.0
 
 {builders}
 
+def called(operator, arguments):
+    """A file may give its arguments by name."""
+    return operator(**arguments) if isinstance(arguments, dict) else operator(*arguments)
+
+
 def inputs_of(shapes):
     """Arguments in other shapes, their elements drawn from the declared ones."""
-    made, shapes = [], list(shapes)
-    for value in declared_inputs():
-        if isinstance(value, torch.Tensor):
-            chosen = torch.randint(max(value.numel(), 1), shapes.pop(0))
-            value = value.flatten()[chosen].to(DEVICE)
-        made.append(value)
-    return made
+    shapes = list(shapes)
+
+    def other(value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        chosen = torch.randint(max(value.numel(), 1), shapes.pop(0))
+        return value.flatten()[chosen].to(DEVICE)
+
+    return tree_map(other, declared_inputs())
 
 
 def to_double(value):
@@ -150,9 +187,14 @@ def to_double(value):
 
 
 def tensors_of(result):
-    return [result] if isinstance(result, torch.Tensor) else list(
-        result.values() if isinstance(result, dict) else result
-    )
+    """The tensors of a result, whatever it is made of."""
+    if isinstance(result, torch.Tensor):
+        return [result]
+    if isinstance(result, dict):
+        result = list(result.values())
+    if not isinstance(result, list | tuple):
+        result = list(getattr(result, "__dict__", {{}}).values())
+    return [tensor for part in result for tensor in tensors_of(part)]
 
 
 {needs_gpu}@pytest.mark.parametrize("shapes", SMALL + (DECLARED if ON_GPU else []), ids=str)
@@ -163,11 +205,11 @@ def test_values(shapes, recwarn):
     is_module = isinstance(reference, torch.nn.Module)
     exact = copy.deepcopy(reference).double() if is_module else reference
     try:
-        own = tensors_of(reference(*arguments))
+        own = tensors_of(called(reference, arguments))
     except (RuntimeError, ValueError) as error:
         pytest.skip(f"the reference refuses these sizes: {{error}}")
-    truths = tensors_of(exact(*[to_double(value) for value in arguments]))
-    results = tensors_of(optimised(*arguments))
+    truths = tensors_of(called(exact, tree_map(to_double, arguments)))
+    results = tensors_of(called(optimised, arguments))
     assert not [w for w in recwarn if "reference runs instead" in str(w.message)]
     for truth, expected, actual in zip(truths, own, results, strict=True):
         assert actual.dtype == expected.dtype
@@ -185,14 +227,14 @@ def test_values(shapes, recwarn):
 def test_gradients_reach_the_reference():
     reference, optimised = build(DEVICE)
     arguments = inputs_of(SMALL[0])
-    for value in arguments:
+    for value in tree_leaves(arguments):
         if isinstance(value, torch.Tensor) and value.is_floating_point():
             value.requires_grad_()
-    if not any(t.requires_grad for t in tensors_of(reference(*arguments))):
+    if not any(t.requires_grad for t in tensors_of(called(reference, arguments))):
         pytest.skip("the reference has no gradient")
     with pytest.warns(UserWarning, match="gradients are needed"):
         kernels._SAID.clear()
-        results = tensors_of(optimised(*arguments))
+        results = tensors_of(called(optimised, arguments))
     assert any(result.requires_grad for result in results)
 '''
 
@@ -202,6 +244,7 @@ _BENCHMARK = '''\
 import sys
 
 import torch
+from torch.utils._pytree import tree_map
 
 if not torch.cuda.is_available():
     sys.exit("bench_{name}.py needs an NVIDIA GPU: times from another device mean nothing here.")
@@ -212,10 +255,15 @@ import {module} as kernels
 
 {builders}
 
+def called(operator, arguments):
+    """A file may give its arguments by name."""
+    return operator(**arguments) if isinstance(arguments, dict) else operator(*arguments)
+
+
 def times_us(call, arguments):
     """Median, 20th and 80th percentile of the device time of one call, microseconds."""
     low, median, high = (1e3 * value for value in triton.testing.do_bench(
-        lambda: call(*arguments), quantiles=[0.2, 0.5, 0.8]
+        lambda: called(call, arguments), quantiles=[0.2, 0.5, 0.8]
     ))
     return median, low, high
 
@@ -223,7 +271,8 @@ def times_us(call, arguments):
 @torch.no_grad()
 def main():
     reference, optimised = build("cuda")
-    arguments = [v.cuda() if isinstance(v, torch.Tensor) else v for v in declared_inputs()]
+    made = declared_inputs()
+    arguments = tree_map(lambda v: v.cuda() if isinstance(v, torch.Tensor) else v, made)
     contestants = {{
         "eager": reference,
         "torch.compile": torch.compile(reference),

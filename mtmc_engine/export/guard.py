@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from mtmc_engine.core.graph import GraphInput
 from mtmc_engine.core.program import Schedule, Templated
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.render.names import attribute
+from mtmc_engine.schedule.render.signature import (
+    NEEDED,
+    differs,
+    literal,
+    plain_text,
+    renamed_target,
+)
 
 # Operators that compute something else in training than in evaluation.
 MODE_OPERATORS = ("batch_norm", "dropout", "rrelu")
@@ -19,6 +28,22 @@ MAX_ROW = 2**16
 _PREAMBLE = '''\
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 _SAID = set()
+
+
+def _readable(tensors):
+    """Whether these are what lies in their memory: no transform, tangent, lazy sign or subclass."""
+    return torch._C._functorch.peek_interpreter_stack() is None and all(
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and torch.autograd.forward_ad.unpack_dual(tensor).tangent is None
+        and not tensor.is_neg()
+        for tensor in tensors
+    )
+
+
+def _in_reach(tensor):
+    """Whether a kernel that is launched now can read the tensor's memory."""
+    here = tensor.is_cuda and tensor.device.index == torch.cuda.current_device()
+    return here or _INTERPRETED
 
 
 def _say_once(reason):
@@ -38,19 +63,26 @@ def guard_source(task: Task, schedule: Schedule) -> str:
     served by the kernels only with the dtypes, ranks and fixed sizes that were proven, on a
     GPU (or under Triton's interpreter), in the proven mode, and with no gradient needed.
     """
-    is_module = task.form == "module"
+    is_module = task.form == "module" and task.launcher in ("", "ModelNew")
     whole_rows = any(
         isinstance(group.form, Templated) and group.form.template == "rows"
         for group in schedule.groups
     )
-    arguments = (("model",) if is_module else ()) + task.arguments
-    tensors = [entry for entry in task.graph.inputs if entry.kind == "input"]
+    names = {name: f"{name}_argument" for name in task.arguments if name in NEEDED}
+    arguments = ("model, " if is_module else "") + plain_text(task, names)
+    tensors = [
+        replace(entry, target=renamed_target(entry.target, names))
+        for entry in task.graph.inputs
+        if entry.kind == "input"
+    ]
     lines = [
-        f"def _not_proven({', '.join(arguments)}):",
+        f"def _not_proven({arguments}):",
         '    """Why this call goes to the reference; an empty string for one that was proven."""',
         f"    needs_gradient = {_needs_gradient(tensors, is_module)}",
         "    if torch.is_grad_enabled() and needs_gradient:",
         '        return "gradients are needed and the kernels compute none"',
+        f"    if not _readable({_read(tensors, is_module)}):",
+        '        return "a transform or a tensor subclass is not seen by the kernels"',
     ]
     if tensors:
         lines += [
@@ -59,7 +91,9 @@ def guard_source(task: Task, schedule: Schedule) -> str:
         ]
     lines += _argument_checks(task, tensors, whole_rows)
     for name, value in task.fixed.items():
-        lines += [f"    if {name} != {value!r}:", f'        return "{name} is not {value!r}"']
+        other = differs(renamed_target(name, names), value, literal(value))
+        said = f"{name} is not {value!r}".replace('"', "'")
+        lines += [f"    if {other}:", f'        return "{said}"']
     if is_module:
         lines += _module_checks(task)
     lines.append('    return ""')
@@ -71,6 +105,14 @@ def _needs_gradient(tensors: list[GraphInput], is_module: bool) -> str:
     if is_module:
         terms.append("any(p.requires_grad for p in model.parameters())")
     return " or ".join(terms) or "False"
+
+
+def _read(tensors: list[GraphInput], is_module: bool) -> str:
+    """A tuple of all tensors of a call."""
+    names = [entry.target for entry in tensors]
+    if is_module:
+        names += ["*model.parameters()", "*model.buffers()"]
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
 
 
 def _argument_checks(task: Task, tensors: list[GraphInput], whole_rows: bool) -> list[str]:
@@ -92,11 +134,12 @@ def _argument_checks(task: Task, tensors: list[GraphInput], whole_rows: bool) ->
             else:
                 wrong.append(f"{place} != {_in_sizes(symbol, known)}")
         lines += _refusal(wrong, f"{name} has a shape or dtype that was not proven")
-        large = [f"{name}.numel() > {max(MAX_NUMEL, spec.numel)}"]
+        most = "2**31 - 1" if spec.numel <= MAX_NUMEL else str(spec.numel)
+        large = [f"{name}.numel() > {most}"]
         if whole_rows and spec.shape and (position, len(spec.shape) - 1) in task.vary:
             large.append(f"{name}.shape[-1] > {max(MAX_ROW, spec.shape[-1])}")
         lines += _refusal(large, f"{name} is larger than what was proven")
-        lines += _refusal([f"not ({name}.is_cuda or _INTERPRETED)"], f"{name} is not on a GPU")
+        lines += _refusal([f"not _in_reach({name})"], f"{name} is not on the current GPU")
     return lines
 
 
@@ -114,6 +157,14 @@ def _refusal(wrong: list[str], reason: str) -> list[str]:
     return [*head, f'        return "{reason}"']
 
 
+def _assigned(target: str, names: list[str]) -> list[str]:
+    """`target = (…)`, one name a line where they do not fit on one."""
+    line = f"    {target} = ({', '.join(names)}{',' if len(names) == 1 else ''})"
+    if len(line) <= 100:
+        return [line]
+    return [f"    {target} = (", *(f"        {name}," for name in names), "    )"]
+
+
 def _wrapped(conditions: list[str]) -> list[str]:
     return [
         f"        {'or ' if number else ''}{condition}"
@@ -124,12 +175,15 @@ def _wrapped(conditions: list[str]) -> list[str]:
 def _module_checks(task: Task) -> list[str]:
     lines = []
     weights = [entry for entry in task.graph.inputs if entry.kind in ("parameter", "buffer")]
-    if weights:
-        wrong = [
-            f"{attribute('model', entry.target)}.dtype is not torch.{entry.spec.dtype}"
-            for entry in weights
+    by_dtype: dict[str, list[str]] = {}
+    for entry in weights if not task.program else ():  # whose module may have other names
+        by_dtype.setdefault(entry.spec.dtype, []).append(attribute("model", entry.target))
+    for dtype, names in by_dtype.items():
+        lines += [
+            *_assigned("weights", names),
+            f"    if any(w.dtype is not torch.{dtype} or not _in_reach(w) for w in weights):",
+            '        return "the weights changed dtype or device"',
         ]
-        lines += _refusal(wrong, "the weights changed dtype")
     if any(word in node.op for node in task.graph.nodes for word in MODE_OPERATORS):
         mode = "not model.training" if task.policy.mode == "eval" else "model.training"
         lines += [f"    if not ({mode}):", '        return "the mode is not the one proven"']

@@ -20,7 +20,7 @@ def state_at(
     """What a planner is asked about `node` before step `step`.
 
     Times are the node's measured ones where it has them, else estimates; measured groups
-    likewise. History holds every judged node of the tree, in order of time.
+    likewise. History holds every judged step of the tree, in order of time.
     """
     program, measurement = tree[node].program, tree[node].measurement
     estimates = cost_of(task, program.schedule, task.device)
@@ -40,7 +40,7 @@ def state_at(
 def _history(tree: PlanTree, node: str) -> tuple[PastStep, ...]:
     contained = {n.id for n in tree.path(node)}
     steps = []
-    for made in tree:
+    for made in tree.one_a_step():
         if made.action is None or made.verdict is None:
             continue
         ratio = made.measurement.against.get("previous") if made.measurement else None

@@ -9,7 +9,8 @@ from mtmc_engine.core.measurement import GroupCost, TimeKind
 from mtmc_engine.core.program import ByHand, Form, Library, Schedule
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.cost import cost_of, floor_us
-from mtmc_engine.schedule.regions import regions_in, root
+from mtmc_engine.schedule.original import original_schedule
+from mtmc_engine.schedule.regions import regions_in
 
 
 class PastStep(Struct, frozen=True):
@@ -30,6 +31,7 @@ class State(Struct, frozen=True):
     """A program at a point of a session.
 
     costs:   of the present program's groups: measured ones where there are, else estimates.
+    time_us: 0 where it is neither measured nor estimated.
     history: all steps so far, oldest first.
     step:    number of the step to choose, from 1; hints: what the user advises, oldest first.
     """
@@ -50,7 +52,10 @@ class State(Struct, frozen=True):
 
 
 class OperatorView(Struct, frozen=True):
-    """One operator of the original: its first result's shape and dtype, and what it costs."""
+    """One operator of the original: its first result's shape and dtype, and what it costs.
+
+    dtype: "" for a region of Triton source, of which only the label is known.
+    """
 
     region: str
     label: str
@@ -108,10 +113,13 @@ def observe(state: State) -> Observation:
 
 
 def _operators(task: Task) -> tuple[OperatorView, ...]:
-    original = root(task.graph)
+    original = original_schedule(task)
     costs = {cost.region: cost for cost in cost_of(task, original, task.device)}
     views = []
     for region in regions_in(task.graph, original):
+        if not region.nodes:  # of Triton source, where nothing is known of a region's work
+            views.append(OperatorView(region.id, region.label, (), "", 0, 0))
+            continue
         out = task.graph.node(region.nodes[-1]).out
         cost = costs[region.id]
         views.append(

@@ -65,6 +65,8 @@ def _prefix(seen: Observation) -> str:
 
 
 def _operator_line(operator: OperatorView) -> str:
+    if not operator.dtype:
+        return f"{operator.region} {operator.label}"
     shape = "x".join(map(str, operator.shape)) or "scalar"
     return (
         f"{operator.region} {operator.label}: {operator.dtype} {shape}, "
@@ -77,7 +79,8 @@ def _changing(seen: Observation) -> str:
 
     Regions and steps are taken in turn, the costliest and the latest first.
     """
-    times = f"{_time(seen.time_us)}, floor {_time(seen.floor_us)}"
+    now = _time(seen.time_us) if seen.time_us else "time unknown"
+    times = f"{now}, floor {_time(seen.floor_us)}"
     head = f"Step {seen.step} of {seen.max_steps}. {times}"
     room = CHANGING_TOKENS - token_bound(head + "\n" + _END)
     regions: list[str] = []

@@ -27,7 +27,9 @@ class TreeNode(Struct, frozen=True):
 
     state: "open" while it is being proven, waits for a decision, or is an enabling step that may
            still pay; "kept" and "rejected" by decision; "failed" where a gate refused it.
-    opened_at: the step that made it; 0 for the original.
+    opened_at: the step that made it; 0 for the original. All candidates of a step are nodes:
+    attempt counts the rounds of asking from 1, sample those of one round from 0.
+    coder: who wrote it, "" for the original.
     """
 
     id: str
@@ -38,6 +40,9 @@ class TreeNode(Struct, frozen=True):
     measurement: Measurement | None = None
     state: NodeState = "open"
     opened_at: int = 0
+    attempt: int = 1
+    sample: int = 0
+    coder: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,29 @@ class PlanTree:
     def root(self) -> TreeNode:
         return self._nodes[ROOT]
 
-    def add(self, parent: str, action: Action, program: Program, step: int) -> TreeNode:
+    def add(
+        self,
+        parent: str,
+        action: Action,
+        program: Program,
+        step: int,
+        *,
+        attempt: int = 1,
+        sample: int = 0,
+        coder: str = "",
+    ) -> TreeNode:
         """A new open node below `parent`; its id is the next of "n1", "n2", …"""
         self._nodes[parent]  # an unknown parent is a KeyError
-        node = TreeNode(f"n{len(self._nodes)}", parent, action, program, opened_at=step)
+        node = TreeNode(
+            f"n{len(self._nodes)}",
+            parent,
+            action,
+            program,
+            opened_at=step,
+            attempt=attempt,
+            sample=sample,
+            coder=coder,
+        )
         self._nodes[node.id] = node
         return node
 
@@ -108,18 +132,25 @@ class PlanTree:
     def set_state(self, node: str, state: NodeState) -> TreeNode:
         return self._put(replace(self._nodes[node], state=state))
 
-    def set_program(self, node: str, program: Program) -> TreeNode:
-        """Another source for the same step: a repair or the user's edit."""
-        return self._put(
-            replace(self._nodes[node], program=program, verdict=None, measurement=None)
-        )
-
     def _put(self, node: TreeNode) -> TreeNode:
         self._nodes[node.id] = node
         return node
 
     def children(self, node: str) -> tuple[TreeNode, ...]:
         return tuple(n for n in self if n.parent == node)
+
+    def one_a_step(self) -> tuple[TreeNode, ...]:
+        """The node that stands for each step, in order: what was kept or waits, else what was
+        proven, else the last attempt.
+        """
+        chosen: dict[tuple[str | None, int, str], TreeNode] = {}
+        for node in self:
+            if node.action is None:
+                continue
+            step = (node.parent, node.opened_at, node.action.phrase)
+            if step not in chosen or _weight(node) >= _weight(chosen[step]):
+                chosen[step] = node
+        return tuple(chosen.values())
 
     def path(self, node: str) -> tuple[TreeNode, ...]:
         """From the root to `node`, both included."""
@@ -167,6 +198,12 @@ class PlanTree:
 
     def _waiting(self) -> tuple[TreeNode, ...]:
         return tuple(n for n in self if n.state == "open" and _proven(n))
+
+
+def _weight(node: TreeNode) -> int:
+    if not _proven(node):
+        return 0
+    return 2 if node.state in ("kept", "open") else 1
 
 
 def _proven(node: TreeNode) -> bool:

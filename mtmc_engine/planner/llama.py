@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,16 +22,11 @@ from mtmc_engine.planner.reading import Normalise, Reading
 from mtmc_engine.planner.seam import ranked, softmax
 from mtmc_engine.system.child import JsonChild
 from mtmc_engine.system.environment import without_secrets
+from mtmc_engine.system.host_process import host_command
 
 # A 135M model answers in 2 s; a 7B one on a laptop may need a minute.
 ANSWER_S = 300.0
 _MOST_THREADS = 4
-# With -P: modules of the user's folder, such as a json.py, stay out of the host.
-_IMPORT_ROOT = Path(__file__).parents[2]
-_START = (
-    f"import sys; sys.path.append({str(_IMPORT_ROOT)!r}); "
-    "from mtmc_engine.planner.host.serve import main; sys.exit(main())"
-)
 # Threads that wait give their core away. Spinning is a tenth faster on an idle machine and five
 # times slower beside two busy processes on two cores (2.5 against 12 s for a decision, measured).
 _PATIENT = {"OMP_WAIT_POLICY": "passive"}
@@ -94,7 +88,8 @@ class LlamaPlanner:
         self._starts_left -= 1
         self._host = host = JsonChild("planner host")
         await host.start(
-            [sys.executable, "-P", "-c", _START], _PATIENT | without_secrets(os.environ)
+            host_command("mtmc_engine.planner.host.serve"),
+            _PATIENT | without_secrets(os.environ),
         )
         load = {"op": "load", "path": str(self._model), "threads": self._threads}
         reply = await host.request(load, ANSWER_S)

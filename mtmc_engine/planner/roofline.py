@@ -14,7 +14,7 @@ from mtmc_engine.core.action import ENABLING, Action, ScoredAction
 from mtmc_engine.core.program import Schedule
 from mtmc_engine.plan.state import State
 from mtmc_engine.planner.seam import ranked, softmax
-from mtmc_engine.schedule.cost import cost_of, estimate_us
+from mtmc_engine.schedule.cost import cost_of, estimate_us, floor_us, is_known
 from mtmc_engine.schedule.legal import apply_action, legal_actions
 
 # In log speed-up: an action that promises 5 % more is e times as probable …
@@ -28,7 +28,23 @@ STOP_GAIN = 1.015
 LOOKAHEAD_CREDIT = 0.8
 # Tuning steps change what the estimate cannot see: the part of a group's distance from its roof
 # that one such step closes on average. Only where times are measured, since nothing else shows it.
-TUNING_REACH = {"retile": 0.15, "pipeline": 0.1, "vectorize": 0.1}
+TUNING_REACH = {
+    "retile": 0.15,
+    "pipeline": 0.1,
+    "vectorize": 0.1,
+    "reorder": 0.05,
+    "persist": 0.05,
+    "autotune": 0.15,
+}
+# The same for rewrites of Triton source, measured or not.
+SOURCE_REACH = {
+    "primitive": 0.5,
+    "reorder": 0.12,
+    "retile": 0.15,
+    "vectorize": 0.12,
+    "pipeline": 0.1,
+    "autotune": 0.2,
+}
 # Score of a step whose kernel does not fit on the card.
 IMPOSSIBLE = -2.0
 
@@ -74,6 +90,8 @@ def _temperature(scores: Sequence[float]) -> float:
 
 def promise(state: State, action: Action) -> float:
     """Logarithm of the speed-up that `action` promises, look-ahead and priors included."""
+    if not is_known(state.schedule):
+        return _source_prior(state, action)
     after = apply_action(state.task, state.schedule, action)
     before_us = _estimate_us(state, state.schedule)
     gain = _log_ratio(before_us, _estimate_us(state, after))
@@ -82,6 +100,18 @@ def promise(state: State, action: Action) -> float:
         if follow_us < before_us:  # a step back to where we are earns nothing
             gain = max(gain, LOOKAHEAD_CREDIT * _log_ratio(before_us, follow_us))
     return gain + tuning_prior(state, action)
+
+
+def _source_prior(state: State, action: Action) -> float:
+    """Log speed-up expected of rewriting Triton source, about which a roofline says nothing.
+
+    The part of the program's distance from its floor that such a step closes on average; where
+    no time is known, of half of it.
+    """
+    reach = SOURCE_REACH.get(action.kind, 0.0)
+    floor = floor_us(state.task, state.device)
+    distance = 1 - min(1.0, floor / state.time_us) if state.time_us else 0.5
+    return -math.log(1 - reach * distance)
 
 
 def _log_ratio(before_us: float, after_us: float) -> float:

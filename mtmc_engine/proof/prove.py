@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from mtmc_engine.core.errors import ReferenceFailed
 from mtmc_engine.core.verdict import Class, Gate, GateResult, Verdict
@@ -16,6 +19,7 @@ from mtmc_engine.proof.gates.timing import give_up, start_early, time_it
 from mtmc_engine.proof.gates.values import launch_and_compare
 from mtmc_engine.proof.progress import GateProgress, OnGate
 from mtmc_engine.proof.subject import Bounds, Subject
+from mtmc_engine.proof.timing.timer import Timer
 from mtmc_engine.proof.wire import CandidateCode
 from mtmc_engine.system.jobs import Workshop
 
@@ -24,13 +28,26 @@ __all__ = ["Bounds", "Subject", "prove"]
 _MOST_LOG = 8000
 
 
-async def prove(subject: Subject, workshop: Workshop, on_gate: OnGate) -> Verdict:
+Pause = Callable[[Gate], Awaitable[None]]
+
+
+async def prove(
+    subject: Subject,
+    workshop: Workshop,
+    on_gate: OnGate,
+    *,
+    timer: Timer | None = None,
+    pause: Pause | None = None,
+) -> Verdict:
     """Judges a candidate.
 
-    on_gate: called when a gate begins, while it runs, and with its result. Raises UsageError
-    where the reference cannot be opened at all, WorkerDied where a child of our own dies.
+    on_gate: called when a gate begins, while it runs, and with its result. timer: None for the
+    GPU of this machine, or an estimate without one. pause: awaited before the gates parse, launch
+    and timing, each of which costs much more than the one before.
+    Raises UsageError where the reference cannot be opened at all, WorkerDied where a child of our
+    own dies.
     """
-    run = _Run(subject, workshop, on_gate)
+    run = _Run(subject, workshop, on_gate, timer, pause)
     try:
         return await run.verdict()
     except ReferenceFailed as error:
@@ -41,9 +58,18 @@ async def prove(subject: Subject, workshop: Workshop, on_gate: OnGate) -> Verdic
 class _Run:
     """One proof: opens and closes gates and keeps their results."""
 
-    def __init__(self, subject: Subject, workshop: Workshop, on_gate: OnGate) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        workshop: Workshop,
+        on_gate: OnGate,
+        timer: Timer | None,
+        pause: Pause | None,
+    ) -> None:
         self.subject = subject
         self.on_gate = on_gate
+        self.timer = timer
+        self.pause = pause
         self.gate = Gate.PARSE
         self.began = time.monotonic()
         path = subject.path_of(subject.source)
@@ -54,6 +80,7 @@ class _Run:
         if self.subject.task.random:
             why = "the reference gives other results for the same inputs, so it cannot be judged"
             return self.closed(Outcome(Class.REFERENCE_ERROR, f"{why}; try mode 'eval'"))
+        await self.turn(Gate.PARSE)
         self.open(Gate.PARSE)
         outcome = self._parse()
         if outcome.verdict is not None:
@@ -64,7 +91,8 @@ class _Run:
         if outcome.verdict is not None:
             return self.closed(outcome)
         self.passed(outcome)
-        contest = start_early(self.proof)
+        await self.turn(Gate.LAUNCH)
+        contest = start_early(self.proof) if self.timer is None else None
         try:
             return await self._run_and_timed()
         finally:
@@ -115,8 +143,9 @@ class _Run:
         return Outcome(mutated.verdict, mutated.sentence, evidence, outcome.log)
 
     async def _timed(self) -> Verdict:
+        await self.turn(Gate.TIMING)
         self.open(Gate.TIMING)
-        outcome = await time_it(self.proof)
+        outcome = await time_it(self.proof, self.timer)
         if outcome.verdict is not None and outcome.verdict is not self.proof.speed:
             return self.closed(outcome)
         if self.proof.truths.independent and self.proof.speed is Class.FASTER:
@@ -131,6 +160,10 @@ class _Run:
             tuple(self.proof.warnings),
             self.proof.measurement,
         )
+
+    async def turn(self, gate: Gate) -> None:
+        if self.pause is not None:
+            await self.pause(gate)
 
     def open(self, gate: Gate) -> None:
         self.gate = gate
@@ -158,5 +191,6 @@ class _Run:
             sayable(outcome.evidence),
             outcome.log[-_MOST_LOG:],
         )
-        self.proof.results.append(result)
-        self.on_gate(GateProgress(self.gate, result))
+        self.proof.results.append(result)  # a verdict is told again and again: without the code
+        told = msgspec.structs.replace(result, code=outcome.code)
+        self.on_gate(GateProgress(self.gate, told))

@@ -50,6 +50,7 @@ class Subject:
 
     source: the candidate's module. name: the node it belongs to, or a file's stem.
     baselines: other contestants of the timing by name, such as {"previous": source}.
+    original: the contestant that is the session's original, "" where `source` is it itself.
     schedule: what `source` was rendered from, for estimates; None for foreign code.
     folder: scratch space; truths are kept there for further candidates of the same task.
     beside: folder that helper modules of the candidate are imported from, "" for none.
@@ -61,6 +62,7 @@ class Subject:
     name: str
     folder: str
     baselines: Mapping[str, str] = field(default_factory=dict)
+    original: str = "eager"
     schedule: Schedule | None = None
     baseline_schedules: Mapping[str, Schedule] = field(default_factory=dict)
     seed: int = 0
@@ -126,10 +128,11 @@ class Subject:
         tf32 = task.tf32 or task.policy.precision == "tf32"
         return Build(
             task.file,
-            task.entry,
+            task.reference_name,
             task.policy,
             self.seed,
             device,
             randomise=randomise,
             tf32=tf32,
+            keywords=task.keywords,
         )

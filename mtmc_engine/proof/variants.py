@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-from mtmc_engine.core.graph import Graph, TensorSpec
+import msgspec
+
+from mtmc_engine.core.graph import Graph, TensorSpec, refs
 from mtmc_engine.core.task import Policy, Task, Twin
+from mtmc_engine.proof.ties import tied, ties
 from mtmc_engine.proof.wire import Case, Compiled, Distribution, Launch, Layout
 
 Sizes = dict[str, int]
@@ -27,6 +33,8 @@ _DISTRIBUTIONS: tuple[Distribution, ...] = (
 _DECLARED_DISTRIBUTIONS: tuple[Distribution, ...] = ("own", "times 3")
 _HALF_TYPES = {"float16", "bfloat16"}
 _SYMBOL = re.compile(r"\bs\d+\b")
+# Of an expression, other than the two functions in it.
+_NAME = re.compile(r"\b(?!max\b|min\b)[A-Za-z_]\w*")
 # Sizes that stand in for large ones where the interpreter runs: uneven, so that masks matter.
 _SMALL_LAST = 67
 _SMALL_OTHERS = (19, 7, 5, 3)
@@ -39,6 +47,7 @@ _FIXED_ELEMENTS = 1 << 25
 # Declared shapes run in the interpreter up to this many programs and elements.
 _INTERPRETED_PROGRAMS = 192
 _INTERPRETED_ELEMENTS = 1 << 21
+_SMALL_WEIGHTS = 1 << 20
 _UNKNOWN_ELEMENTS = 1 << 14
 
 
@@ -63,20 +72,38 @@ def plan_cases(task: Task, compiled: Compiled, seed: int, shrink: bool = True) -
     """
     declared = [one.tensors for one in task.inputs]
     runs_declared = task.device.present or _interpretable(declared, compiled)
-    twin = task.twin if shrink and not runs_declared else None
+    shrinks = shrink and not runs_declared and not _is_small_unshrunk(task)
+    twin = task.twin if shrinks else None
     specs = twin.tensors if twin else task.inputs[0].tensors
-    space = _Space(specs, _dims(twin.graph if twin else task.graph, specs))
+    space = _Space(specs, twin.graph if twin else task.graph)
     writer = _Writer(specs, seed)
     if runs_declared:
         for tensors in declared:
             _add_declared(writer, tensors, task.device.present)
     if space.symbols or not task.device.present:
-        _add_small(writer, space, _blocks(compiled.launches), task.policy, not runs_declared)
+        blocks = _blocks(compiled.launches)
+        _add_small(writer, space, blocks, task.policy, not runs_declared)
+        if task.program:  # paths for sizes that every block divides
+            writer.add(space.shapes(space.divisible(blocks)), "contiguous", "own", optional=True)
+            writer.next_group()
     elif space.elements({}) <= _FIXED_ELEMENTS:  # nothing may vary: all on the declared shapes
         _add_distributions(writer, space.shapes({}), task.policy.nan)
     largest = max(math.prod(shape) for case in writer.cases for shape in case.shapes or ((),))
     scope = _scope(task, twin, runs_declared, largest)
     return Plan(tuple(writer.cases), twin, scope, largest)
+
+
+def _is_small_unshrunk(task: Task) -> bool:
+    """Whether a user's own Triton program is proven at its own constants, with few rows.
+
+    Its block sizes do not shrink with a twin, so that its loops would turn only once.
+    """
+    if not task.program:
+        return False
+    specs = task.inputs[0].tensors
+    space = _Space(specs, task.graph)
+    weights = sum(v.spec.numel for v in task.graph.inputs if v.kind in ("parameter", "buffer"))
+    return space.elements(space.small()) <= _SMALL_ELEMENTS and weights <= _SMALL_WEIGHTS
 
 
 def _scope(task: Task, twin: Twin | None, runs_declared: bool, largest: int) -> str:
@@ -112,7 +139,8 @@ def _add_small(
     writer.add(space.shapes(space.even()), "contiguous", "own")
     writer.next_group()
     for sizes in space.boundaries(small, blocks):
-        writer.add(space.shapes(sizes), "contiguous", "own", optional=True)
+        shapes, outputs = space.shapes(sizes), space.outputs(sizes)
+        writer.add(shapes, "contiguous", "own", outputs, optional=True)
         writer.next_group()
     for layout in _layouts(base):
         if layout == "expanded" and policy.inplace:  # cannot be written to
@@ -121,7 +149,8 @@ def _add_small(
         writer.next_group()
     for symbol in space.symbols:
         empty = space.shapes({**small, symbol: 0})
-        writer.add(empty, "contiguous", "own", advisory=True)
+        outputs = space.outputs({**small, symbol: 0})
+        writer.add(empty, "contiguous", "own", outputs, advisory=True)
         writer.next_group()
 
 
@@ -155,25 +184,38 @@ class _Writer:
         shapes: tuple[tuple[int, ...], ...],
         layout: Layout,
         distribution: Distribution,
-        **flags: bool,
+        outputs: tuple[tuple[int, ...], ...] = (),
+        **flags: Any,
     ) -> None:
         """Adds a case, once. flags: those of Case, and `reseed` for other contents."""
         reseed = flags.pop("reseed", False)
         name = _name(shapes, layout, distribution) + (", other contents" if reseed else "")
         if any(case.name == name for case in self.cases):
             return
-        self.cases.append(
-            Case(
-                name,
-                shapes,
-                tuple(spec.dtype for spec in self.specs),
-                layout,
-                distribution,
-                self.seed + (1000 if reseed else self._group),
-                self._group,
-                **flags,
-            )
+        case = Case(
+            name,
+            shapes,
+            tuple(spec.dtype for spec in self.specs),
+            layout,
+            distribution,
+            self.seed + (1000 if reseed else self._offset(shapes, layout)),
+            self._group,
+            outputs=outputs,
+            **flags,
         )
+        self.cases.append(msgspec.structs.replace(case, key=_key(case)))
+
+    def _offset(self, shapes: tuple[tuple[int, ...], ...], layout: Layout) -> int:
+        """What tells contents of one group from those of another: the same for every candidate,
+        whose block sizes decide which groups there are.
+        """
+        return zlib.crc32(repr((shapes, layout)).encode()) % 997 if self._group else 0
+
+
+def _key(case: Case) -> str:
+    """Groups and options only matter to who calls the candidate."""
+    same = msgspec.structs.replace(case, group=0, optional=False)
+    return hashlib.sha256(msgspec.json.encode(same)).hexdigest()[:16]
 
 
 def _name(shapes: tuple[tuple[int, ...], ...], layout: Layout, distribution: Distribution) -> str:
@@ -187,8 +229,11 @@ def _name(shapes: tuple[tuple[int, ...], ...], layout: Layout, distribution: Dis
 class _Space:
     """Shapes of the call's tensors as functions of the dimensions that vary together."""
 
-    def __init__(self, specs: tuple[TensorSpec, ...], dims: tuple[tuple[str, ...], ...]) -> None:
+    def __init__(self, specs: tuple[TensorSpec, ...], graph: Graph) -> None:
+        known = ties(graph)
+        dims = tuple(tuple(tied(d, known) for d in row) for row in _dims(graph, specs))
         self.dims = dims
+        self._outputs = tuple(tuple(tied(d, known) for d in row) for row in _output_dims(graph))
         found = (symbol for row in dims for text in row for symbol in _SYMBOL.findall(text))
         self.symbols: tuple[str, ...] = tuple(dict.fromkeys(found))
         self.declared = {symbol: self._solve(symbol, specs) for symbol in self.symbols}
@@ -209,6 +254,15 @@ class _Space:
 
     def shapes(self, sizes: Sizes) -> tuple[tuple[int, ...], ...]:
         return tuple(tuple(evaluate(text, sizes) for text in row) for row in self.dims)
+
+    def outputs(self, sizes: Sizes) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the result's tensors; () where the graph does not tell."""
+        if any(s not in sizes for row in self._outputs for d in row for s in _NAME.findall(d)):
+            return ()
+        try:
+            return tuple(tuple(evaluate(text, sizes) for text in row) for row in self._outputs)
+        except ZeroDivisionError:  # "s0*s1 // s1" of an empty tensor
+            return ()
 
     def elements(self, sizes: Sizes) -> int:
         return sum(math.prod(shape) for shape in self.shapes(sizes))
@@ -232,6 +286,14 @@ class _Space:
         """Small round sizes, alike where the declared ones are: squares stay squares."""
         alike = dict(zip(dict.fromkeys(self.declared.values()), _cycle(_EVEN, 16), strict=False))
         return {s: min(size, alike.get(size, _EVEN[0])) for s, size in self.declared.items()}
+
+    def divisible(self, blocks: tuple[int, ...]) -> Sizes:
+        """Sizes that the blocks divide, twice the largest one where that is small enough."""
+        for size in (2 * blocks[0], *blocks):
+            sizes = dict.fromkeys(self.symbols, size)
+            if self.elements(sizes) <= _SMALL_ELEMENTS:
+                return sizes
+        return self.even()
 
     def boundaries(self, small: Sizes, blocks: tuple[int, ...]) -> Iterator[Sizes]:
         """Sizes around 1 and around each block, one dimension at a time, and all prime."""
@@ -261,6 +323,18 @@ def _dims(graph: Graph, specs: tuple[TensorSpec, ...]) -> tuple[tuple[str, ...],
     ):
         return tuple(known.dims for known in inputs)
     return tuple(tuple(str(size) for size in spec.shape) for spec in specs)
+
+
+def _output_dims(graph: Graph) -> tuple[tuple[str, ...], ...]:
+    """Size expressions of what the graph returns; none where one of them is not known."""
+    if not graph.captured:
+        return ()
+    try:
+        specs = [graph.value(name) for name in refs(graph.outputs)]
+    except (KeyError, IndexError):  # a number computed from sizes
+        return ()
+    known = all(len(spec.dims) == len(spec.shape) for spec in specs)
+    return tuple(spec.dims for spec in specs) if known else ()
 
 
 def evaluate(expression: str, sizes: Sizes) -> int:

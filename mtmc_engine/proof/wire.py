@@ -33,6 +33,7 @@ class Build(Struct, frozen=True):
     randomise: True: constant parameters are moved away from their initial values afterwards;
     False: initialisers that set constants set varied values (build.varied_initialisers).
     tf32: whether matrix products may use TF32, by policy or by the user's own switch.
+    keywords: names of the last arguments, which are passed by name.
     """
 
     file: str
@@ -44,6 +45,7 @@ class Build(Struct, frozen=True):
     init_args: tuple[tuple[int, int], ...] = ()
     randomise: bool = True
     tf32: bool = False
+    keywords: tuple[str, ...] = ()
 
 
 class Case(Struct, frozen=True):
@@ -54,6 +56,8 @@ class Case(Struct, frozen=True):
     shapes. advisory: a failure is a warning (an empty tensor that nobody declared, or NaN in the
     inputs where the task says nothing about it).
     optional: left out where the interpreter would need too many programs. repeat: called twice.
+    outputs: shapes of the result's tensors as the graph has them at these sizes, () where it does
+    not tell. key: names its files; the same for the same inputs, calls and expectations.
     """
 
     name: str
@@ -67,6 +71,8 @@ class Case(Struct, frozen=True):
     advisory: bool = False
     optional: bool = False
     repeat: bool = False
+    outputs: tuple[tuple[int, ...], ...] = ()
+    key: str = ""
 
 
 class OutputFacts(Struct, frozen=True):
@@ -95,27 +101,35 @@ class Truth(Struct, frozen=True):
     """What the reference gave for one case; tensors lie in the truth folder.
 
     skipped: why the case does not count, "" where it does.
-    digest: SHA-256 of the file of true values. aliased: outputs in an input's storage.
+    digest: fingerprint of the file of true values. aliased: outputs in an input's storage; shared:
+    that begin where an earlier one does.
     repeats: whether two calls of the reference agree bit by bit.
+    strides: of the inputs, where the file itself makes them in another layout than contiguous.
     """
 
     skipped: str
     digest: str = ""
     outputs: tuple[OutputFacts, ...] = ()
     aliased: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     repeats: bool = True
+    strides: tuple[tuple[int, ...], ...] = ()
 
 
 class Truths(Struct, frozen=True):
     """The reference's answer for all cases.
 
     notes: weaknesses of the task, one sentence each. independent: other inputs give the same.
+    own_finite: least share of finite elements among results for the file's own inputs. narrow: why
+    the reference is not computed in float64, "" where it is.
     """
 
     cases: tuple[Truth, ...]
     notes: tuple[str, ...] = ()
     independent: bool = False
     seconds: float = 0.0
+    own_finite: float | None = None
+    narrow: str = ""
 
 
 class Trouble(Struct, frozen=True):
@@ -137,7 +151,7 @@ class Trouble(Struct, frozen=True):
 class Launch(Struct, frozen=True):
     """One kernel as it was launched at the declared shapes, compiled for the target.
 
-    error: the compiler's message where compilation failed.
+    error: the compiler's message where compilation failed. ptx: without its debugging parts.
     """
 
     kernel: str
@@ -148,6 +162,7 @@ class Launch(Struct, frozen=True):
     spill_bytes: int | None = None
     shared_bytes: int | None = None
     error: str = ""
+    ptx: str = ""
 
 
 class Compiled(Struct, frozen=True):
@@ -171,9 +186,9 @@ class Call(Struct, frozen=True):
     """What one case left behind in the results folder.
 
     overruns: allocations written past their ends. mutated: inputs that the call changed.
-    aliased: outputs that share an input's storage. reused: outputs whose memory a second call
-    returns again. drifted: parameters and buffers, other than results, that the calls changed.
-    left_out: it has too many programs.
+    aliased: outputs that share an input's storage. shared: outputs that begin where an earlier one
+    does. reused: outputs whose memory a second call returns again. drifted: parameters and
+    buffers, other than results, that the calls changed. left_out: it has too many programs.
     """
 
     case: int
@@ -182,6 +197,7 @@ class Call(Struct, frozen=True):
     overruns: tuple[str, ...] = ()
     mutated: tuple[int, ...] = ()
     aliased: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     reused: tuple[str, ...] = ()
     drifted: tuple[str, ...] = ()
 

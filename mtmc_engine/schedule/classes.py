@@ -42,10 +42,10 @@ def _words(text: str) -> frozenset[str]:
 
 
 _VIEWS = _words(
-    """alias as_strided broadcast_to chunk detach expand expand_as flatten lift_fresh_copy
-    movedim narrow permute real reshape select slice split split_with_sizes squeeze swapaxes
-    swapdims t transpose unbind unflatten unfold unsafe_chunk unsafe_split unsqueeze view view_as
-    _reshape_alias _unsafe_view"""
+    """alias as_strided broadcast_tensors broadcast_to chunk detach expand expand_as flatten
+    lift_fresh_copy movedim narrow permute real reshape select slice split split_with_sizes squeeze
+    swapaxes swapdims t transpose unbind unflatten unfold unsafe_chunk unsafe_split unsqueeze view
+    view_as _reshape_alias _unsafe_view"""
 )
 _FACTORIES = _words(
     """arange empty eye full full_like linspace new_empty new_full new_ones new_zeros ones

@@ -21,6 +21,7 @@ from mtmc_engine.schedule.flowgraph import GroupGraph
 from mtmc_engine.schedule.identity import Same
 from mtmc_engine.schedule.labels import label_of
 from mtmc_engine.schedule.regions import number_of, schedule_of
+from mtmc_engine.schedule.render.group import is_writable
 from mtmc_engine.schedule.templates import lowering, variants
 from mtmc_engine.schedule.work import Facts, facts_of
 
@@ -96,6 +97,10 @@ class Context:
         changes = (_changes(group.form, params) for params in found)
         return tuple(change for change in changes if change)
 
+    def is_writable(self, nodes: tuple[str, ...], form: Templated) -> bool:
+        """Whether these nodes can be rendered in a form."""
+        return _is_writable(Same(self.graph), nodes, msgspec.json.encode(form))
+
     def is_heavy(self, group: Group) -> bool:
         """Whether the group holds a product, convolution, attention or recurrent call."""
         return any(self.facts.sorts[name] in HEAVY for name in group.nodes)
@@ -107,7 +112,7 @@ class Context:
     @cached_property
     def edited_whole(self) -> bool:
         """Whether the whole module is by hand, so that no group can be rendered alone."""
-        entry = "ModelNew" if self.task.form == "module" else self.task.entry
+        entry = self.task.defines
         defines = re.compile(rf"^(class|def) {re.escape(entry)}\b", re.MULTILINE)
         forms = [group.form for group in self.groups]
         return any(isinstance(form, ByHand) and defines.search(form.source) for form in forms)
@@ -125,9 +130,20 @@ class Context:
 
     def changed(self, change: Change) -> Schedule:
         """The schedule with a change made, in a valid order."""
+        if self.schedule.regions:
+            return self._rewritten(change)
         gone = {group.region for group in change.removed}
         kept = [group for group in self.groups if group.region not in gone]
         return schedule_of(self.graph, [*kept, *change.added])
+
+    def _rewritten(self, change: Change) -> Schedule:
+        """Of a program that the user wrote in Triton: the changed source in all groups."""
+        from mtmc_engine.schedule.original import rewritten_schedule
+
+        forms = [group.form for group in change.added if isinstance(group.form, ByHand)]
+        if not forms:
+            return self.schedule
+        return rewritten_schedule(forms[0].source, self.schedule)
 
     def group(self, region: str) -> Group:
         return self.schedule.group(region)
@@ -137,7 +153,8 @@ class Context:
 def _lowering(
     graph: Same[Graph], nodes: tuple[str, ...], device: Same[DeviceCard]
 ) -> Templated | None:
-    return lowering(graph.value, nodes, device.value)
+    form = lowering(graph.value, nodes, device.value)
+    return form if form is not None and is_writable(graph.value, nodes, form) else None
 
 
 @lru_cache(maxsize=4096)
@@ -148,10 +165,17 @@ def _variants(
     return variants(graph.value, nodes, templated, device.value)
 
 
+@lru_cache(maxsize=8192)
+def _is_writable(graph: Same[Graph], nodes: tuple[str, ...], form: bytes) -> bool:
+    return is_writable(graph.value, nodes, msgspec.json.decode(form, type=Templated))
+
+
 def smallest(groups: Iterable[Group]) -> str:
     """The region name that a fusion of these groups keeps."""
     return min((group.region for group in groups), key=number_of)
 
 
 def _changes(form: Templated, params: dict[str, Param]) -> dict[str, Param]:
+    if "template" in params:  # another template takes none of the parameters over
+        return params
     return {name: value for name, value in params.items() if form.params.get(name) != value}

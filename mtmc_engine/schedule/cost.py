@@ -18,13 +18,20 @@ from mtmc_engine.schedule.template_cost import group_flops, outside_bytes, templ
 from mtmc_engine.schedule.work import Facts, bytes_touched, dot_mode, facts_of, stored_bytes
 
 
+def is_known(schedule: Schedule) -> bool:
+    """Whether a roofline can tell programs of this kind apart: not those of Triton source."""
+    return not schedule.regions
+
+
 def cost_of(task: Task, schedule: Schedule, device: DeviceCard) -> tuple[GroupCost, ...]:
     """Estimated cost of each named group at the declared shapes, in the schedule's order.
 
     The time of a group is that of its kernels at their roofline, lowered by what their
     parameters waste, plus `launch_us` for each launch. Infinite where a kernel does not fit
-    on the card.
+    on the card. Nothing is known of a program that the user wrote in Triton: no costs.
     """
+    if not is_known(schedule):
+        return ()
     facts, on_card = facts_of(task.graph), replace(task, device=device)
     costs = [group_cost(facts, on_card, group) for group in schedule.groups if group.region]
     total = sum(cost.time_us for cost in costs)

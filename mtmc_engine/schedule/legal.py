@@ -14,6 +14,7 @@ from mtmc_engine.core.program import Schedule
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.actions import KERNEL_LEVEL, KINDS, OPERATOR_LEVEL, Kind
 from mtmc_engine.schedule.context import Change, Context
+from mtmc_engine.schedule.cost import is_known
 from mtmc_engine.schedule.identity import Same
 from mtmc_engine.schedule.phrases import PhraseBudget
 
@@ -70,7 +71,10 @@ def apply_action(task: Task, schedule: Schedule, action: Action) -> Schedule:
     if action.kind not in KINDS:
         raise UsageError(f"There is no step of kind {action.kind!r}: {', '.join(KINDS)} exist.")
     context = _context(task, schedule, task.device)
-    return context.changed(_step(context, action.phrase).change)
+    step = _step(context, action.phrase)
+    if not is_known(schedule):  # only what is asked for is rewritten
+        return context.changed(KINDS[action.kind].change(context, step.action))
+    return context.changed(step.change)
 
 
 def parse_phrase(task: Task, schedule: Schedule, phrase: str) -> Action:
@@ -98,7 +102,7 @@ def _steps_of(same: Same[Context]) -> dict[str, _Step]:
     context = same.value
     kinds = OPERATOR_LEVEL if context.at_root else (*OPERATOR_LEVEL, *KERNEL_LEVEL)
     if context.edited_whole:
-        kinds = ()
+        kinds = KERNEL_LEVEL
     return {
         action.phrase: _as_step(context, kind, action)
         for kind in (*kinds, KINDS["stop"])
@@ -114,6 +118,8 @@ def _step(context: Context, phrase: str) -> _Step:
 
 
 def _as_step(context: Context, kind: Kind, action: Action) -> _Step:
+    if not is_known(context.schedule):
+        return _Step(action, Change(), 0.0, action.phrase.encode())
     change = kind.change(context, action)
     gone = sorted(group.region for group in change.removed)
     before_us = sum(context.costs[region].time_us for region in gone)

@@ -138,6 +138,25 @@ def ceil(b: Builder, self: Tensor) -> Tensor:
     return b.call(fn.CEIL, self) if is_float(b.result) else self
 
 
+@rule("round.default")
+def round_(b: Builder, self: Tensor) -> Tensor:
+    return helped(b, fn.ROUND, self) if is_float(b.result) else self
+
+
+@rule("trunc.default", "fix.default")
+def trunc(b: Builder, self: Tensor) -> Tensor:
+    if not is_float(b.result):
+        return self
+    return b.call(
+        fn.WHERE, b.compare(fn.LT, self, 0.0), b.call(fn.CEIL, self), b.call(fn.FLOOR, self)
+    )
+
+
+@rule("tan.default")
+def tan(b: Builder, self: Tensor) -> Tensor:
+    return b.arith(fn.DIV, b.arith(fn.SIN, self), b.arith(fn.COS, self))
+
+
 @rule("sign.default", "sgn.default")
 def sign(b: Builder, self: Tensor) -> Tensor:
     positive = b.compare(fn.GT, self, 0)
@@ -166,6 +185,8 @@ def power(b: Builder, x: Tensor, exponent: Number) -> Tensor:
     kind = b.result
     if exponent in (0.5, -0.5) and is_float(kind):
         return b.arith(fn.SQRT if exponent > 0 else fn.RSQRT, x)
+    if float(exponent) % 1 == 0.5 and 0 < exponent <= 8 and is_float(kind):
+        return b.arith(fn.MUL, power(b, x, int(exponent)), b.arith(fn.SQRT, x))
     require(float(exponent).is_integer() and abs(exponent) <= 8, "a power that is no product")
     if exponent < 0:
         require(is_float(kind), "a negative power of an integer")

@@ -85,7 +85,7 @@ def group_norm(
     cudnn_enabled: bool = True,
 ) -> Tensor:
     channels = input.shape[1]
-    require(len(input.dims) > 2 and channels % num_groups == 0, "group norm of that shape")
+    require(channels % num_groups == 0, "group norm of that shape")
     group = Axis(num_groups, literal=True)
     within = Axis(channels // num_groups)
     parts = tuple((axis,) if axis.size > 1 else () for axis in (group, within))
@@ -124,6 +124,51 @@ def instance_norm(
     return _affine(b, normalised, weight, bias, kind)
 
 
+def _per_channel(x: Tensor, rank: int) -> Tensor:
+    """A tensor over channels as one that broadcasts over [N, C, …]."""
+    return Tensor(x.value, (x.dims[0], *((),) * (rank - 2)))
+
+
+@rule("_native_batch_norm_legit_functional.default")
+def batch_norm_training(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    momentum: Number,
+    eps: Number,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Statistics of the batch; the running ones move towards them by `momentum`."""
+    require(training, "a batch norm in inference that updates buffers")
+    rank, kind = len(input.dims), float_kind(input)
+    dims = (0, *range(2, rank))
+    centred, squares = moments(b, input, dims, kind)
+    average, count = mean(b, input, dims), b.count(input, dims)
+    spread = b.arith(fn.DIV, squares, count, dtype=kind, hint="variance")
+    rstd = b.arith(fn.RSQRT, b.arith(fn.ADD, spread, eps, dtype=kind), dtype=kind, hint="rstd")
+    result = b.arith(fn.MUL, centred, rstd, dtype=kind, hint="~normalised")
+    weight, bias = (None if x is None else _per_channel(x, rank) for x in (weight, bias))
+    less = b.call(fn.SUB, count, 1, dtype="int32") if isinstance(count, Tensor) else 0
+    unbiased = b.arith(fn.DIV, squares, less, dtype=kind)
+    return (
+        _affine(b, result, weight, bias, kind),
+        b.without(average, dims),
+        b.without(rstd, dims),
+        _moved(b, running_mean, b.without(average, dims), momentum, "new_mean"),
+        _moved(b, running_var, b.without(unbiased, dims), momentum, "new_var"),
+    )
+
+
+def _moved(b: Builder, running: Tensor, now: Tensor, momentum: Number, hint: str) -> Tensor:
+    kept = b.arith(fn.MUL, running, 1.0 - momentum, dtype=running.dtype)
+    return b.arith(
+        fn.ADD, kept, b.arith(fn.MUL, now, momentum), dtype=running.dtype, hint=f"~{hint}"
+    )
+
+
 @rule("_native_batch_norm_legit_no_training.default")
 def batch_norm(
     b: Builder,
@@ -136,7 +181,7 @@ def batch_norm(
     eps: Number,
 ) -> tuple[Tensor | None, ...]:
     def per_channel(x: Tensor) -> Tensor:
-        return Tensor(x.value, (x.dims[0], *((),) * (len(input.dims) - 2)))
+        return _per_channel(x, len(input.dims))
 
     kind = promote(input.dtype, running_var.dtype)
     rstd = b.arith(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mtmc_engine.schedule.ops import require, rule
+from mtmc_engine.schedule.ops_arithmetic import power
 from mtmc_engine.schedule.templates import functions as fn
 from mtmc_engine.schedule.templates.tensors import Builder, Fold, Number, Tensor, is_float
 
@@ -65,22 +66,54 @@ rule("amax.default", "max.default")(_extreme("max"))
 rule("amin.default", "min.default")(_extreme("min"))
 
 
-def _extreme_along(fold: Fold) -> Any:
-    def expand(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, None]:
+def _extreme_along(fold: Fold, position: Fold) -> Any:
+    def expand(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         require(self.dtype != "bool", "extreme of booleans")
-        return b.reduce(fold, self, (dim,), keepdim, f"row_{fold}"), None
+        return (
+            b.reduce(fold, self, (dim,), keepdim, f"row_{fold}"),
+            _position(b, position, self, (dim,), keepdim),
+        )
 
     return expand
 
 
-rule("max.dim")(_extreme_along("max"))
-rule("min.dim")(_extreme_along("min"))
+rule("max.dim")(_extreme_along("max", "argmax"))
+rule("min.dim")(_extreme_along("min", "argmin"))
+
+
+def _position(b: Builder, fold: Fold, x: Tensor, dims: Dims, keepdim: bool) -> Tensor:
+    """Where the extreme is; the first of equal ones."""
+    if not x.axes_of(dims_of(dims)):
+        zero = Tensor(b.computed(fn.constant(0), (), (), "int64"), ((),) * len(x.dims))
+        return zero if keepdim else b.without(zero, x.positions(dims_of(dims)))
+    return b.reduce(fold, x, dims_of(dims), keepdim, "position")
+
+
+def _position_rule(fold: Fold) -> Any:
+    def expand(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        require(self.dtype != "bool", "extreme of booleans")
+        require(dim is not None or len(self.dims) == 1, "the position in a whole tensor")
+        return _position(b, fold, self, 0 if dim is None else dim, keepdim)
+
+    return expand
+
+
+rule("argmax.default")(_position_rule("argmax"))
+rule("argmin.default")(_position_rule("argmin"))
+
+
+@rule("prod.dim_int", "prod.default")
+def prod(
+    b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False, dtype: Any = None
+) -> Tensor:
+    return b.to(b.reduce("prod", b.to(self, b.result), dims_of(dim), keepdim, "product"), b.result)
 
 
 @rule("any.dim", "any.default", "any.dims")
 def any_dims(b: Builder, self: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     truth = b.to(b.to(self, "bool"), "int32")
-    return b.to(b.reduce("max", truth, dims_of(dim), keepdim), "bool")
+    # Of no elements none is true, and the largest is below zero.
+    return b.compare(fn.GT, b.reduce("max", truth, dims_of(dim), keepdim), 0)
 
 
 @rule("all.dim", "all.default", "all.dims")
@@ -125,6 +158,27 @@ def deviation(b: Builder, self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return b.arith(fn.SQRT, variance(b, self, *args, **kwargs), hint="std")
 
 
+@rule("var_mean.correction", "var_mean.dim")
+def variance_mean(
+    b: Builder,
+    self: Tensor,
+    dim: Dims = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    correction: Number | None = None,
+) -> tuple[Tensor, Tensor]:
+    return (
+        variance(b, self, dim, unbiased, keepdim, correction),
+        mean(b, self, dims_of(dim), keepdim),
+    )
+
+
+@rule("std_mean.correction", "std_mean.dim")
+def deviation_mean(b: Builder, self: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    spread, average = variance_mean(b, self, *args, **kwargs)
+    return b.arith(fn.SQRT, spread, hint="std"), average
+
+
 @rule("linalg_vector_norm.default", "norm.ScalarOpt_dim", "norm.Scalar")
 def vector_norm(
     b: Builder,
@@ -141,8 +195,16 @@ def vector_norm(
     size = b.call(fn.ABS, self)
     if ord == 1:
         return b.reduce("sum", size, dims, keepdim, "norm")
-    require(ord in (float("inf"), "inf"), "a norm of that order")
-    return b.reduce("max", size, dims, keepdim, "norm")
+    if ord in (float("inf"), -float("inf")):
+        return b.reduce("max" if ord > 0 else "min", size, dims, keepdim, "norm")
+    if ord == 0:
+        return b.reduce("sum", b.to(b.compare(fn.NE, self, 0.0), size.dtype), dims, keepdim, "norm")
+    require(ord in (3, 4), "a norm of that order")
+    total = b.reduce("sum", power(b, size, ord), dims, keepdim, "total")
+    if ord == 4:
+        return b.arith(fn.SQRT, b.arith(fn.SQRT, total), hint="norm")
+    root = b.arith(fn.EXP2, b.arith(fn.DIV, b.arith(fn.LOG2, total), 3.0), hint="~norm")
+    return b.call(fn.WHERE, b.compare(fn.GT, total, 0.0), root, 0.0)
 
 
 def _exponentials(b: Builder, x: Tensor, dims: Sequence[int], kind: str) -> tuple[Tensor, Tensor]:

@@ -127,6 +127,18 @@ def isnan(b: Builder, self: Tensor) -> Tensor:
     return b.call(fn.NE, self, self, dtype="bool")
 
 
+@rule("isinf.default")
+def isinf(b: Builder, self: Tensor) -> Tensor:
+    require(is_float(self.dtype), "isinf of integers")
+    return b.call(fn.EQ, b.call(fn.ABS, self, dtype=self.dtype), float("inf"), dtype="bool")
+
+
+@rule("isfinite.default")
+def isfinite(b: Builder, self: Tensor) -> Tensor:
+    require(is_float(self.dtype), "isfinite of integers")
+    return b.call(fn.LT, b.call(fn.ABS, self, dtype=self.dtype), float("inf"), dtype="bool")
+
+
 @rule("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")
 def where(b: Builder, condition: Tensor, self: Operand, other: Operand) -> Tensor:
     kind = b.result

@@ -7,7 +7,20 @@ import re
 MAX_TRIE_TOKENS = 150
 # Words that a byte-pair vocabulary of 49,152 entries splits (SmolLM2); digits stand alone, the
 # first one behind a token for its space.
-_SPLIT = {"fuse": 2, "retile": 2, "vectorize": 2, "warps": 2}
+_SPLIT = {
+    "fuse": 2,
+    "retile": 2,
+    "vectorize": 2,
+    "warps": 2,
+    "autotune": 3,
+    "reorder": 2,
+    "persist": 2,
+    "simplify": 2,
+    "cumprod": 2,
+    "cumsum": 2,
+    "unmasked": 2,
+    "primitive": 2,
+}
 _PIECE = re.compile(r" ?[a-z]+| |\d")
 
 

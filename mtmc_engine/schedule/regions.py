@@ -38,8 +38,11 @@ def root(graph: Graph) -> Schedule:
 
 
 def regions_in(graph: Graph, schedule: Schedule) -> tuple[Region, ...]:
-    """The regions of a schedule: names are those of its groups, glue left out."""
-    return tuple(
+    """The regions of a schedule: names are those of its groups, glue left out.
+
+    Of a program that the user wrote in Triton: kernels, loops, loads, dots and launches.
+    """
+    return schedule.regions or tuple(
         Region(group.region, label_of(graph, group.nodes), group.nodes)
         for group in schedule.groups
         if group.region

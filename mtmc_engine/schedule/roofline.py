@@ -71,7 +71,12 @@ def bytes_per_us(device: DeviceCard) -> float:
 
 
 def flops_per_us(device: DeviceCard, mode: str) -> float:
-    """Peak arithmetic of a mode; that of fp32 where the card does not state it."""
+    """Peak arithmetic of a mode; that of fp32 where the card does not state it.
+
+    "tf32x3" is float32 as three passes of TF32.
+    """
+    if mode == "tf32x3":
+        return flops_per_us(device, "tf32") / 3
     return device.tflops.get(mode, device.tflops["fp32"]) * 1e6
 
 
@@ -95,6 +100,8 @@ def memory_us(
     bytes_in_flight: what one program has requested at once. registers: per thread.
     vector_bytes: width of one load of one thread.
     """
+    if nbytes <= 0 or bytes_in_flight <= 0:
+        return 0.0
     active = min(resident_programs(device, warps, registers), programs / device.sms)
     needed = bytes_per_us(device) * LATENCY_US / device.sms
     saturation = 1 - math.exp(-2 * max(active, 1e-9) * bytes_in_flight / needed)
@@ -140,6 +147,8 @@ def product_us(
     shared = shared_need(tile, product.item)
     if shared > device.shared_bytes:
         return math.inf
+    if not product.flops:
+        return 0.0
     columns = math.ceil(product.n / tile.n)
     tiles = product.batch * math.ceil(product.m / tile.m) * columns
     registers = accumulator_registers(tile) + 40

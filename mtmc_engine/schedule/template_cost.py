@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil
 
@@ -11,6 +12,7 @@ from mtmc_engine.schedule.classes import GLUE, Sort, word_of
 from mtmc_engine.schedule.identity import Same
 from mtmc_engine.schedule.roofline import (
     COPY_EFFICIENCY,
+    LATENCY_US,
     Kernel,
     Tile,
     bytes_per_us,
@@ -64,9 +66,7 @@ def _is_strided(facts: Facts, name: str) -> bool:
 
 
 # Views whose elements are, as a rule, not side by side in memory.
-_STRIDED = frozenset(
-    {"as_strided", "expand", "movedim", "permute", "slice", "split", "t", "transpose", "unfold"}
-)
+_STRIDED = frozenset({"as_strided", "expand", "movedim", "permute", "t", "transpose", "unfold"})
 
 
 def group_flops(facts: Facts, names: tuple[str, ...]) -> int:
@@ -83,8 +83,8 @@ def group_flops(facts: Facts, names: tuple[str, ...]) -> int:
 
 def template_kernels(facts: Facts, task: Task, group: Group, form: Templated) -> tuple[Kernel, ...]:
     """The launches of a templated group: copies of strided operands, the kernel, a last sum."""
-    price = {"matmul": _product, "pointwise": _pointwise}.get(form.template, _rows)
-    kernels = [price(facts, task, group, form)]
+    price = {"matmul": _product, "pointwise": _pointwise, "split": _split}
+    kernels = [*price.get(form.template, _rows)(facts, task, group, form)]
     # The matmul template walks its operands by their strides.
     copied = 0 if form.template == "matmul" else copied_bytes(facts, group.nodes)
     if copied:
@@ -117,20 +117,33 @@ def tile_of(form: Templated) -> Tile:
     )
 
 
-def _product(facts: Facts, task: Task, group: Group, form: Templated) -> Kernel:
+def _product(facts: Facts, task: Task, group: Group, form: Templated) -> tuple[Kernel, ...]:
     node = next(facts.nodes[n] for n in group.nodes if facts.sorts[n] is Sort.MATMUL)
     product = product_of(facts, node)
     read, written = outside_bytes(facts, group.nodes)
     operands = product.batch * product.k * (product.m + product.n) * product.item
-    mode = dot_mode(task, facts.operands(node)[0].dtype)
+    mode = str(form.params.get("dot", dot_mode(task, facts.operands(node)[0].dtype)))
     extra = max(0, read - operands) + written
-    time_us = product_us(task.device, product, tile_of(form), mode, extra)
-    return Kernel(read + written, group_flops(facts, group.nodes), time_us)
+    flops, splits = group_flops(facts, group.nodes), number(form, "splits", 1)
+    if splits == 1:
+        time_us = product_us(task.device, product, tile_of(form), mode, extra)
+        return (Kernel(read + written, flops, time_us),)
+    share = replace(product, batch=product.batch * splits, k=ceil(product.k / splits))
+    parts = share.batch * share.m * share.n * 4
+    time_us = product_us(task.device, share, tile_of(form), mode, parts)
+    joined_us = (parts + extra) / (bytes_per_us(task.device) * COPY_EFFICIENCY)
+    return (
+        Kernel(operands + parts, flops, time_us),
+        Kernel(parts + extra, splits * product.m * product.n, LATENCY_US + joined_us),
+    )
 
 
-def _pointwise(facts: Facts, task: Task, group: Group, form: Templated) -> Kernel:
+def _pointwise(facts: Facts, task: Task, group: Group, form: Templated) -> tuple[Kernel, ...]:
     read, written = outside_bytes(facts, group.nodes)
-    flops = group_flops(facts, group.nodes)
+    # A product that is pointwise has a diagonal matrix: one operation an element.
+    products = [name for name in group.nodes if facts.sorts[name] is Sort.MATMUL]
+    flops = group_flops(facts, tuple(name for name in group.nodes if name not in products))
+    flops += sum(facts.nodes[name].out[0].numel for name in products)
     elements = max(node.out[0].numel for n in group.nodes if (node := facts.nodes[n]).out)
     block, warps = number(form, "block", 1024), number(form, "warps", 4)
     item = max(1, written // max(1, elements)) if written else 4
@@ -144,10 +157,42 @@ def _pointwise(facts: Facts, task: Task, group: Group, form: Templated) -> Kerne
         registers=24 + 3 * per_thread,
         vector_bytes=per_thread * item,
     )
-    return Kernel(read + written, flops, max(time_us, _arithmetic(task, flops)))
+    return (Kernel(read + written, flops, max(time_us, _arithmetic(task, flops))),)
 
 
-def _rows(facts: Facts, task: Task, group: Group, form: Templated) -> Kernel:
+def _split(facts: Facts, task: Task, group: Group, form: Templated) -> tuple[Kernel, ...]:
+    """Programs that share rows, then programs that join the parts and write the results."""
+    read, written = outside_bytes(facts, group.nodes)
+    flops = group_flops(facts, group.nodes)
+    rows, columns, item = _widest_rows(facts, group.nodes)
+    splits, warps = number(form, "splits", 64), number(form, "warps", 4)
+    width = number(form, "block_cols", 2048) * number(form, "rows_per_program", 1)
+    programs = max(1, rows // number(form, "rows_per_program", 1)) * splits
+    sharing_us = memory_us(
+        task.device,
+        read,
+        programs=programs,
+        warps=warps,
+        bytes_in_flight=min(width, ceil(rows * columns / programs)) * item,
+        registers=24 + 3 * width // (warps * 32),
+    )
+    wide = written > rows * 16
+    again = read if wide else 0
+    waiting = sweeps_in_memory(task.device, 2, read) - 1 if wide else 0.0
+    joining_us = memory_us(
+        task.device,
+        read * waiting + written,
+        programs=rows * columns / width if wide else rows,
+        warps=warps,
+        bytes_in_flight=(width if wide else splits) * item,
+    )
+    return (
+        Kernel(read, flops, max(sharing_us, _arithmetic(task, flops))),
+        Kernel(again + written, 0, LATENCY_US + joining_us),
+    )
+
+
+def _rows(facts: Facts, task: Task, group: Group, form: Templated) -> tuple[Kernel, ...]:
     read, written = outside_bytes(facts, group.nodes)
     flops = group_flops(facts, group.nodes)
     rows, columns, item = _widest_rows(facts, group.nodes)
@@ -169,7 +214,7 @@ def _rows(facts: Facts, task: Task, group: Group, form: Templated) -> Kernel:
         registers=registers,
         vector_bytes=per_thread * item if width % 4 == 0 else item,
     )
-    return Kernel(nbytes, flops, max(time_us, _arithmetic(task, flops)))
+    return (Kernel(nbytes, flops, max(time_us, _arithmetic(task, flops))),)
 
 
 def _passes(facts: Facts, names: tuple[str, ...], form: Templated, written: int, rows: int) -> int:
@@ -188,6 +233,10 @@ def _passes(facts: Facts, names: tuple[str, ...], form: Templated, written: int,
 def _widest_rows(facts: Facts, names: tuple[str, ...]) -> tuple[int, int, int]:
     """Rows, columns and item bytes of the largest row-wise node of a group."""
     found = [facts.nodes[n] for n in names if facts.sorts[n] is Sort.ROWWISE]
+    products = [facts.nodes[n] for n in names if facts.sorts[n] is Sort.MATMUL]
+    if products and not found:
+        product = product_of(facts, products[0])
+        return product.batch * product.m * product.n, product.k, product.item
     if not found:
         return 1, max(1, *(n.out[0].numel for x in names if (n := facts.nodes[x]).out)), 4
     widest = max(found, key=lambda node: max((s.numel for s in facts.operands(node)), default=0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mtmc_engine.proof.confirm import confirm
-from mtmc_engine.session.attempt import subject_of, with_original
+from mtmc_engine.session.judging import subject_of, with_original
 from mtmc_engine.session.requests import export_best
 from mtmc_engine.session.run import Run, best_events, node_event
 
@@ -26,7 +26,7 @@ async def _confirm(run: Run) -> None:
         if best.measurement is None or best.measurement.kind != "measured":
             return
         run.outlet.phase("time", f"{best.id} once more")
-        work = confirm(subject_of(run, best.id), run.workshop)
+        work = confirm(subject_of(run, best.id), run.workshop, run.timer)
         measurement = await run.inbox.unless_interrupted(work)
         node = run.tree.measure(best.id, with_original(measurement))
         run.outlet.emit(node_event(run, node), *best_events(run, refresh=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mtmc_engine.core.action import Action
 from mtmc_engine.core.errors import ReferenceFailed
@@ -14,6 +14,7 @@ from mtmc_engine.core.events import (
     Decide,
     Decided,
     DecisionNeeded,
+    Notice,
     Replay,
     Stop,
 )
@@ -58,7 +59,7 @@ async def confirm_stop(run: Run, stop: Action) -> bool:
     node = run.tree[run.current]
     choices: tuple[Choice, ...] = ("approve", "reject", "stop")
     reason = why_stop(run, stop)
-    question = DecisionNeeded(node.id, run.next_step, stop, choices, reason)
+    question = DecisionNeeded(node.id, run.next_step, stop, choices, reason, "stop")
     policy_says = Answer("approve", "policy", node.state, reason)
     answer = await _ask(run, question, node) or policy_says
     run.outlet.emit(Decided(node.id, run.next_step, stop, answer.choice, answer.by, answer.reason))
@@ -66,6 +67,21 @@ async def confirm_stop(run: Run, stop: Action) -> bool:
         return True
     run.refused_stops.add(node.id)
     return False
+
+
+async def ask_without_coder(run: Run, record: StepRecord, why: str) -> Answer:
+    """What the user says to do where the coder cannot be asked: "retry" or "skip".
+
+    Raises Stopped where the policy decides, and where the user ends the run, NobodyToDecide.
+    """
+    node = run.tree[record.node or record.parent]
+    choices: tuple[Choice, ...] = ("retry", "skip", "stop")
+    question = DecisionNeeded(node.id, record.step, record.action, choices, why, "coder")
+    answer = await _ask(run, question, node)
+    if answer is None:
+        run.outlet.emit(Notice("error", f"The run ends, since its coder cannot be asked: {why}"))
+        raise Stopped(why, by="coder")
+    return replace(answer, state=dropped_state(run, record))
 
 
 def why_stop(run: Run, stop: Action) -> str:
@@ -99,6 +115,10 @@ def conclude(run: Run, record: StepRecord, answer: Answer) -> None:
     changed: list[TreeNode] = []
     if record.node:
         changed.append(run.tree.set_state(record.node, answer.state))
+    others = [node for node in record.nodes if node != record.node]
+    changed += [
+        run.tree.set_state(node, "rejected") for node in others if run.tree[node].state == "open"
+    ]
     if answer.choice == "approve":
         paid = policy.paid_off(run.tree, record.node)
         changed += [run.tree.set_state(node, "kept") for node in paid]

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from mtmc_engine.capture.source import read_source
+from mtmc_engine.capture.source import named_file, read_source
 from mtmc_engine.core.errors import MtmcError, ReferenceFailed, UsageError
 from mtmc_engine.core.events import Exported
 from mtmc_engine.core.measurement import Measurement
+from mtmc_engine.core.options import Seed
 from mtmc_engine.core.task import Task
-from mtmc_engine.core.verdict import Class, GateResult, Verdict
+from mtmc_engine.core.verdict import Class, Gate, GateResult, Verdict
 from mtmc_engine.proof.check import accept, evidence_of
+from mtmc_engine.proof.gates.parse import SyntaxProblem, outline
 from mtmc_engine.proof.progress import GateProgress
 from mtmc_engine.proof.prove import Bounds, Subject, prove
 from mtmc_engine.session.catalogue import (
@@ -34,17 +38,22 @@ from mtmc_engine.session.summary import summarise
 from mtmc_engine.system import doctor as machine
 from mtmc_engine.system.checks import Check
 from mtmc_engine.system.config import Config, load_config
+from mtmc_engine.system.configured import Configured, configured_models
 from mtmc_engine.system.jobs import Workshop
 from mtmc_engine.system.model_file import ModelFacts, bundled, check_gguf
 from mtmc_engine.system.paths import data_folder
 
 
 class CheckOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of `check`. require_faster: SAME, SLOWER and the like are rejected too."""
+    """Options of `check`. require_faster: SAME, SLOWER and the like are rejected too.
+
+    reference: as in RunOptions.
+    """
 
     require_faster: bool = False
     target: str = ""
-    seed: int = 0
+    seed: Seed = 0
+    reference: str = ""
 
 
 class CheckReport(Struct, frozen=True):
@@ -77,31 +86,33 @@ class DoctorReport(Struct, frozen=True):
 
 
 class ModelEntry(Struct, frozen=True):
-    """A model that a planner can use: its `--planner` spec, and its facts or what is wrong."""
+    """A model that a planner can use: its `--planner` spec, and its facts or what is wrong.
+
+    configured: "planner" or "coder" where the settings name it; `found` then says where it is
+    asked, and which variable of the environment holds its key.
+    """
 
     spec: str
     path: str
     facts: ModelFacts | None = None
     problem: str = ""
+    configured: str = ""
+    found: str = ""
 
 
 async def check(file: str, candidate: str, options: CheckOptions) -> CheckReport:
     """Judge a kernel from anywhere against the reference in `file`."""
     try:
         return await _judged(file, candidate, options, load_config())
-    except ReferenceFailed as error:
-        return CheckReport(
-            file,
-            candidate,
-            accepted=False,
-            exit_code=2,
-            verdict=Class.REFERENCE_ERROR.value,
-            reason=str(error),
-            error=str(error),
-            evidence={"file": file, "line": error.line},
-        )
     except MtmcError as error:
-        return CheckReport(file, candidate, accepted=False, exit_code=2, error=str(error))
+        told = str(error)
+        line = error.line if isinstance(error, ReferenceFailed) else _line_in(told)
+        report = CheckReport(file, candidate, accepted=False, exit_code=2, reason=told, error=told)
+        if not line and not isinstance(error, ReferenceFailed):
+            return report
+        verdict = Class.REFERENCE_ERROR.value
+        evidence = {"file": file, "line": line}
+        return msgspec.structs.replace(report, verdict=verdict, evidence=evidence)
 
 
 async def doctor() -> DoctorReport:
@@ -140,21 +151,27 @@ def export(session: str, folder: Path, exporter: Exporter) -> Exported:
     best = restored.tree.best()
     return exporter.write(
         task=task,
-        program=best.program,
-        plan=restored.tree.phrases(best.id),
+        path=restored.tree.path(best.id),
         steps=summarise(restored.tree, restored.records),
-        verdict=best.verdict,
-        measurement=best.measurement,
         folder=folder,
     )
 
 
 def models() -> list[ModelEntry]:
-    """The bundled model, and those in the user's data folder."""
+    """The bundled model, those in the user's data folder, and those that the settings name.
+
+    Raises UsageError where the settings cannot be read.
+    """
     found = bundled()
     entries = [_model("llama", found)] if found else []
     folder = data_folder() / "models"
-    return entries + [_model(f"llama:{path}", path) for path in sorted(folder.glob("*.gguf"))]
+    entries += [_model(f"llama:{path}", path) for path in sorted(folder.glob("*.gguf"))]
+    return entries + [_configured(one) for one in configured_models(load_config())]
+
+
+def _configured(one: Configured) -> ModelEntry:
+    problem, found = ("", one.found) if one.ok else (one.found, "")
+    return ModelEntry(one.spec, "", None, problem, one.role, found)
 
 
 def _model(spec: str, path: Path) -> ModelEntry:
@@ -166,14 +183,25 @@ def _model(spec: str, path: Path) -> ModelEntry:
 
 async def _judged(file: str, candidate: str, options: CheckOptions, config: Config) -> CheckReport:
     read_source(file)
-    path = Path(candidate).expanduser().absolute()
+    path = named_file(candidate, "the file with the kernel")
     source = _candidate_text(path, candidate)
     device = await target_card(options.target or config.target)
+    problem = outline(source)
+    if isinstance(problem, SyntaxProblem):  # answered before anything is started
+        return _not_python(file, candidate, problem, device.name)
     _talk(f"opening {file}")
     async with AsyncExitStack() as stack:
         workshop = Workshop(config.confine)
         stack.push_async_callback(workshop.close)
-        task = await open_task(file, device, options.seed, workshop, config.limits)
+        named = options.reference
+        try:
+            task = await open_task(
+                file, device, options.seed, workshop, config.limits, reference=named
+            )
+        except UsageError as error:
+            if named:  # which may be what is wrong
+                raise
+            raise ReferenceFailed(str(error), _line_in(str(error))) from error
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="mtmc-check-"))
         subject = Subject(
             task=task,
@@ -188,13 +216,33 @@ async def _judged(file: str, candidate: str, options: CheckOptions, config: Conf
     return _report(file, candidate, task, verdict, options)
 
 
+def _not_python(file: str, candidate: str, problem: SyntaxProblem, target: str) -> CheckReport:
+    """The judgement of the first gate alone."""
+    evidence = {"line": problem.line}
+    gate = GateResult(Gate.PARSE, False, 0.0, problem.sentence, evidence)
+    return CheckReport(
+        file=file,
+        candidate=candidate,
+        accepted=False,
+        exit_code=1,
+        verdict=Class.SYNTAX.value,
+        reason=problem.sentence,
+        task=Path(file).stem,
+        target=target,
+        evidence=evidence,
+        gates=(gate,),
+    )
+
+
+def _line_in(sentence: str) -> int:
+    """The line that a sentence such as "op.py:4: …" names, 0 where it names none."""
+    found = re.match(r"[^:]+:(\d+):", sentence)
+    return int(found.group(1)) if found else 0
+
+
 def _candidate_text(path: Path, given: str) -> str:
-    if path.is_dir():
-        raise UsageError(f"{given} is a directory; name the file with the kernel.")
     try:
         return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {given}; check the path.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{given} cannot be read: {error}.") from error
 

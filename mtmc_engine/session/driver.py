@@ -11,7 +11,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from mtmc_engine.capture.source import read_source
-from mtmc_engine.coder.seam import Coder, make_coder
+from mtmc_engine.coder.llm.setting import CoderSetting
+from mtmc_engine.coder.make import make_coder
+from mtmc_engine.coder.seam import Coder
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.errors import MtmcError, NobodyToDecide, UsageError
 from mtmc_engine.core.events import Notice, SessionStarted, SourceChanged
@@ -20,8 +22,11 @@ from mtmc_engine.core.task import Task
 from mtmc_engine.plan.tree import PlanTree
 from mtmc_engine.planner.make import make_planner
 from mtmc_engine.planner.seam import Planner
+from mtmc_engine.proof.timing.replay import SessionTimer
+from mtmc_engine.proof.timing.timer import Timer
 from mtmc_engine.session.answer import settle
 from mtmc_engine.session.baseline import adopt, baseline
+from mtmc_engine.session.budget import budget_event, has_limit, meter_of, restore
 from mtmc_engine.session.catalogue import journals_folder
 from mtmc_engine.session.inbox import Inbox, Interrupted
 from mtmc_engine.session.journal import Journal
@@ -35,6 +40,7 @@ from mtmc_engine.session.scratch import scratch_folder
 from mtmc_engine.session.seams import Exporter
 from mtmc_engine.session.summary import finished
 from mtmc_engine.session.watch import changes
+from mtmc_engine.system.chat.meter import Meter
 from mtmc_engine.system.config import Config, load_config
 from mtmc_engine.system.jobs import Workshop
 from mtmc_engine.system.paths import made
@@ -42,7 +48,10 @@ from mtmc_engine.system.paths import made
 
 @dataclass(frozen=True)
 class Bench:
-    """What a session works with. early: sentences to tell once the session has begun."""
+    """What a session works with. early: sentences to tell once the session has begun.
+
+    timer: None for the GPU of this machine, or estimates without one.
+    """
 
     options: RunOptions
     config: Config
@@ -55,6 +64,8 @@ class Bench:
     outlet: Outlet
     inbox: Inbox
     early: list[str]
+    meter: Meter
+    timer: Timer | None = None
 
 
 async def drive(options: RunOptions, exporter: Exporter, outlet: Outlet, inbox: Inbox) -> int:
@@ -90,10 +101,16 @@ async def _prepare(
     read_source(options.file)
     device = await target_card(options.target)
     early: list[str] = []
+    timer = SessionTimer.of(Path(options.timings)) if options.timings else None
+    if timer is not None:
+        early.append("All times are replayed from a recording: nothing is measured here.")
     notify = lambda text: early.append(text) if outlet.journal is None else outlet.notice(text)  # noqa: E731
-    planner = make_planner(options.planner, config.mix, config.normalise, notify, options.seed)
+    meter = meter_of(options, config)
+    planner = make_planner(
+        options.planner, config.mix, config.normalise, notify, options.seed, meter=meter
+    )
     stack.push_async_callback(planner.close)
-    coder = make_coder(options.coder)
+    coder = make_coder(options.coder, CoderSetting(meter, seed=options.seed))
     stack.push_async_callback(coder.close)
     if options.export is not None:
         exporter.check(export_folder(options.export, options.file))
@@ -103,7 +120,19 @@ async def _prepare(
     starting = asyncio.create_task(workshop.start())
     stack.push_async_callback(_end, starting)
     return Bench(
-        options, config, device, planner, coder, exporter, workshop, scratch, outlet, inbox, early
+        options,
+        config,
+        device,
+        planner,
+        coder,
+        exporter,
+        workshop,
+        scratch,
+        outlet,
+        inbox,
+        early,
+        meter,
+        timer,
     )
 
 
@@ -117,9 +146,10 @@ async def _fresh(bench: Bench) -> Run:
         journal.set_fact("file", str(file))
         journal.set_fact("options", bench.options)
         _say_started(bench, journal, 0)
-        bench.outlet.phase("capture", file.name)
+        bench.outlet.phase("capture", file.name, bench.config.limits.capture_s)
         seed, workshop = bench.options.seed, bench.workshop
-        work = open_task(str(file), bench.device, seed, workshop, bench.config.limits)
+        limits, named = bench.config.limits, bench.options.reference
+        work = open_task(str(file), bench.device, seed, workshop, limits, reference=named)
         task = await bench.inbox.unless_interrupted(work)
         bench.outlet.emit(task_event(task))
         tree = await baseline(
@@ -130,6 +160,7 @@ async def _fresh(bench: Bench) -> Run:
             scratch=bench.scratch,
             seed=seed,
             limits=bench.config.limits,
+            timer=bench.timer,
         )
     except (MtmcError, Interrupted):
         bench.outlet.journal = None
@@ -137,6 +168,7 @@ async def _fresh(bench: Bench) -> Run:
         raise
     run = _run(bench, task, tree)
     adopt(run, task, tree)
+    _say_budget(run)
     return run
 
 
@@ -156,6 +188,7 @@ async def _resumed(bench: Bench) -> Run | None:
         journal.close()
         bench.early.append(f"Session {entry.session} had not begun: this one starts afresh.")
         return None
+    restore(bench.meter, journal.events())
     run = _run(bench, stored_task(journal), restored.tree)
     run.current, run.records = restored.current, restored.records
     run.refused_stops = restored.refused_stops
@@ -166,10 +199,18 @@ async def _resumed(bench: Bench) -> Run | None:
     _say_started(bench, journal, restored.decided)
     bench.outlet.show(restored.opened)
     bench.outlet.show(*(node_event(run, node) for node in run.tree))
+    bench.outlet.show(*restored.compiled.values())
     bench.outlet.show(*best_events(run, refresh=True))
+    _say_budget(run)
     if restored.proposal is not None and restored.proposal.node == run.current:
         bench.outlet.show(restored.proposal)
     return run
+
+
+def _say_budget(run: Run) -> None:
+    """Show the meter where there is something to count or a limit."""
+    if run.coder.address or has_limit(run.meter):
+        run.outlet.show(budget_event(run.meter))
 
 
 def _run(bench: Bench, task: Task, tree: PlanTree) -> Run:
@@ -188,6 +229,8 @@ def _run(bench: Bench, task: Task, tree: PlanTree) -> Run:
         current=tree.root.id,
         best=tree.root.id,
         follows_policy=bench.options.yes,
+        meter=bench.meter,
+        timer=bench.timer,
     )
 
 
@@ -202,8 +245,9 @@ def _say_started(bench: Bench, journal: Journal, resumed: int) -> None:
         max_steps=max_steps(bench.options, bench.config),
         resumed=resumed,
         elapsed_s=journal.elapsed_s(),
+        coder_address=bench.coder.address,
     )
-    bench.outlet.emit(started, *(Notice("info", text) for text in bench.early))
+    bench.outlet.emit(started, *(Notice("warning", text) for text in bench.early))
 
 
 async def _to_the_end(run: Run, journal: Journal) -> int:
@@ -217,6 +261,10 @@ async def _to_the_end(run: Run, journal: Journal) -> int:
         exit_code = error.exit_code
     except Interrupted:
         stopped_by = "user"
+    if stopped_by == "user":
+        exit_code = run.inbox.exit_code
+    elif stopped_by == "coder":
+        exit_code = 1
     last = finished(run, journal.session, stopped_by, exit_code)
     run.outlet.emit(last, facts={"stopped_by": stopped_by})
     return exit_code

@@ -10,9 +10,13 @@ from typing import TypeVar
 import msgspec
 
 from mtmc_engine.core.errors import NobodyToDecide
-from mtmc_engine.core.events import AnyCommand, Decide, Stop, decode_command
+from mtmc_engine.core.events import AnyCommand, Decide, Send, Stop, decode_command
+from mtmc_engine.core.lines import LONGEST_LINE
 
 T = TypeVar("T")
+NOBODY = (
+    "nobody can answer: give --yes, or run it in a terminal, or send decisions on standard input"
+)
 
 
 class Interrupted(Exception):
@@ -30,19 +34,27 @@ class Inbox:
     answers ahead.
 
     on_unreadable: called with a sentence about input that is not a command.
+    exit_code: of the signal that ends the run, 0 where none came.
     """
 
     def __init__(self, on_unreadable: Callable[[str], None]) -> None:
+        self.exit_code = 0
         self._on_unreadable = on_unreadable
         self._on_arrival: Callable[[AnyCommand], None] | None = None
         self._commands: deque[AnyCommand] = deque()
         self._changed = asyncio.Event()
+        self._sends_ahead = 0
+        self._unsent: list[asyncio.Future[None]] = []
         self._closed = False
 
     def receive(self, line: bytes | None) -> None:
         """Take one line of input; None says that no more will come."""
         if line is None:
             self._closed = True
+            self._release(NobodyToDecide(f"A prompt waits to be read and {NOBODY}."))
+        elif len(line) > LONGEST_LINE:
+            bound = LONGEST_LINE >> 20
+            self._on_unreadable(f"A line of input is longer than {bound} MB: it was passed over.")
         elif line.strip():
             try:
                 self.put(decode_command(line))
@@ -52,6 +64,9 @@ class Inbox:
 
     def put(self, command: AnyCommand) -> None:
         """Take one command."""
+        if isinstance(command, Send):
+            self._release()
+            return
         self._commands.append(command)
         self._changed.set()
         if self._on_arrival is not None:
@@ -63,6 +78,31 @@ class Inbox:
         for command in tuple(self._commands):
             on_arrival(command)
 
+    async def sent(self) -> None:
+        """Waits until the client sends the prompts that wait; one that was sent ahead counts.
+
+        Raises NobodyToDecide where nobody can do so any more.
+        """
+        if self._sends_ahead:
+            self._sends_ahead -= 1
+            return
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._unsent.append(waiting)
+        if self._closed:
+            self._release(NobodyToDecide(f"A prompt waits to be read and {NOBODY}."))
+        await waiting
+
+    def _release(self, error: NobodyToDecide | None = None) -> None:
+        waiting = [one for one in self._unsent if not one.done()]
+        self._unsent.clear()
+        if not waiting and error is None:
+            self._sends_ahead += 1
+        for one in waiting:
+            if error is None:
+                one.set_result(None)
+            else:
+                one.set_exception(error)
+
     def put_back(self, command: AnyCommand) -> None:
         """Leave a command to whoever asks next."""
         self._commands.appendleft(command)
@@ -71,10 +111,7 @@ class Inbox:
         """The oldest command. Raises NobodyToDecide where none is left and none can come."""
         while not self._commands:
             if self._closed:
-                raise NobodyToDecide(
-                    "A decision is due and nobody can answer:"
-                    " give --yes, or run it in a terminal, or send decisions on standard input."
-                )
+                raise NobodyToDecide(f"A decision is due and {NOBODY}.")
             await self._change()
         return self._commands.popleft()
 

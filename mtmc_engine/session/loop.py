@@ -11,6 +11,7 @@ from mtmc_engine.plan import policy
 from mtmc_engine.plan.state_text import state_text
 from mtmc_engine.schedule.legal import legal_actions
 from mtmc_engine.session.attempt import take_step
+from mtmc_engine.session.budget import budget_event
 from mtmc_engine.session.decisions import confirm_stop
 from mtmc_engine.session.inbox import Interrupted
 from mtmc_engine.session.replay import replay
@@ -36,7 +37,9 @@ async def walk(run: Run) -> str:
             act = _step
         except ReplayAsked:
             act = _replay
-        except (Stopped, Interrupted):
+        except Stopped as stopped:
+            return stopped.by
+        except Interrupted:
             return "user"
 
 
@@ -65,6 +68,9 @@ async def _step(run: Run) -> str:
     if ending := policy.ended(run.tree, run.next_step, run.max_steps, run.options.until):
         run.outlet.notice(ending.sentence)
         return ending.stopped_by
+    if sentence := run.meter.exceeded():
+        run.outlet.notice(sentence)
+        return "budget"
     if plan_is_full(run):
         run.outlet.notice("The plan is full: --steps allows more.")
         return "steps"
@@ -149,7 +155,7 @@ async def _propose(run: Run) -> None:
     node = run.tree[run.current]
     tried = frozenset(run.tried(run.current))
     legal = legal_actions(run.task, node.program.schedule, run.task.device, tried)
-    started = time.perf_counter()
+    started, used = time.perf_counter(), run.meter.tokens
     options = await run.inbox.unless_interrupted(run.planner.propose(state, legal))
     text = state_text(state)
     run.proposal = PlanProposed(
@@ -164,3 +170,5 @@ async def _propose(run: Run) -> None:
     run.hints_read += len(new_hints)
     read = [f"The plan of step {run.next_step} has read your hint: {hint}" for hint in new_hints]
     run.outlet.emit(run.proposal, *(Notice("info", text) for text in read))
+    if run.meter.tokens != used:
+        run.outlet.emit(budget_event(run.meter))

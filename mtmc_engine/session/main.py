@@ -14,7 +14,7 @@ from mtmc_engine.session.driver import drive
 from mtmc_engine.session.inbox import Inbox, Interrupted
 from mtmc_engine.session.outlet import Outlet
 from mtmc_engine.session.seams import Exporter
-from mtmc_engine.session.wire import LineWriter, read_lines
+from mtmc_engine.session.wire import LineWriter, receive_lines
 
 ENDED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 KINDS = {ReferenceFailed: "reference", NobodyToDecide: "nobody", WorkerDied: "worker"}
@@ -30,12 +30,13 @@ async def serve(options: RunOptions, exporter: Exporter) -> int:
     inbox = Inbox(outlet.warn)
     loop = asyncio.get_running_loop()
     for number in ENDED_BY:
-        loop.add_signal_handler(number, _abandon, inbox)
-    read_lines(0, inbox.receive)
+        loop.add_signal_handler(number, _abandon, inbox, 128 + number)
+    receive_lines(0, inbox.receive)
     try:
         return await drive(options, exporter, outlet, inbox)
     except Interrupted:
-        return _fail(outlet, Failed("Stopped before anything was tried.", 130, "stopped"))
+        text = "Stopped before anything was tried: there is nothing to go on with."
+        return _fail(outlet, Failed(text, inbox.exit_code or 130, "stopped"))
     except MtmcError as error:
         kind = KINDS.get(type(error), "usage")
         return _fail(outlet, Failed(str(error), error.exit_code, kind))
@@ -53,8 +54,9 @@ def _claim_stdout() -> int:
     return descriptor
 
 
-def _abandon(inbox: Inbox) -> None:
+def _abandon(inbox: Inbox, exit_code: int = 0) -> None:
     """Nobody is there any more: end soon, and keep the session for another time."""
+    inbox.exit_code = inbox.exit_code or exit_code
     inbox.put(Stop())
     inbox.receive(None)
 

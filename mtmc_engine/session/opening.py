@@ -12,7 +12,8 @@ from mtmc_engine.capture.client import task_of
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.events import TaskOpened
 from mtmc_engine.core.task import Task
-from mtmc_engine.schedule.regions import regions_in, root
+from mtmc_engine.schedule.original import original_schedule
+from mtmc_engine.schedule.regions import regions_in
 from mtmc_engine.system.config import StageLimits
 from mtmc_engine.system.devices import card
 from mtmc_engine.system.jobs import Workshop
@@ -24,11 +25,21 @@ async def target_card(target: str) -> DeviceCard:
 
 
 async def open_task(
-    file: str, device: DeviceCard, seed: int, workshop: Workshop, limits: StageLimits
+    file: str,
+    device: DeviceCard,
+    seed: int,
+    workshop: Workshop,
+    limits: StageLimits,
+    *,
+    reference: str = "",
 ) -> Task:
-    """The task of the user's file. Raises UsageError or ReferenceFailed."""
+    """The task of the user's file. Raises UsageError or ReferenceFailed.
+
+    reference: "NAME" or "FILE:NAME" of what the operator should compute; "": what the file says.
+    """
     arguments: dict[str, Any] = {
         "file": str(Path(file).absolute()),
+        "reference": _found_from_here(reference) or None,
         "overrides": {},
         "seed": seed,
         "target_card": msgspec.to_builtins(device),
@@ -36,6 +47,12 @@ async def open_task(
     function = "mtmc_engine.capture.worker:open_task"
     bounds = limits.of(limits.capture_s)
     return task_of(await workshop.device.run(function, arguments, bounds))
+
+
+def _found_from_here(reference: str) -> str:
+    """The path in "FILE:NAME" made absolute."""
+    path, colon, name = reference.partition(":")
+    return f"{Path(path).expanduser().absolute()}:{name}" if colon else reference
 
 
 def task_event(task: Task) -> TaskOpened:
@@ -50,7 +67,7 @@ def task_event(task: Task) -> TaskOpened:
         device=task.device.name,
         measured=task.device.present,
         captured=task.graph.captured,
-        regions=regions_in(task.graph, root(task.graph)),
+        regions=regions_in(task.graph, original_schedule(task)),
         source=Path(task.file).read_text(encoding="utf-8", errors="replace"),
         notes=task.notes,
     )

@@ -6,15 +6,25 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mtmc_engine.core.events import AnyEvent, Notice, PhaseChanged, encode
+from mtmc_engine.core.events import (
+    AnyEvent,
+    CoderWaits,
+    Notice,
+    PhaseChanged,
+    ReplyPart,
+    encode,
+)
 from mtmc_engine.core.program import Program
 from mtmc_engine.session.journal import Journal
+
+PASSING = (PhaseChanged, ReplyPart, CoderWaits)
 
 
 class Outlet:
     """Sends events; one that a client has seen is on disk. `journal` is None before it exists.
 
-    Phases are only shown: they say what happens now and mean nothing later.
+    Phases, slices of replies and waits are only shown: they say what happens now and mean nothing
+    later.
     """
 
     def __init__(self, write: Callable[[bytes], None], journal: Journal | None = None) -> None:
@@ -32,8 +42,9 @@ class Outlet:
         program: of a new node. facts: values about the session that become true with them.
         """
         if self.journal is not None:
-            lasting = [event for event in events if not isinstance(event, PhaseChanged)]
-            self.journal.write(*lasting, program=program, facts=facts)
+            lasting = [event for event in events if not isinstance(event, PASSING)]
+            if lasting or facts:
+                self.journal.write(*lasting, program=program, facts=facts)
         self.show(*events)
 
     def show(self, *events: AnyEvent) -> None:
@@ -41,9 +52,9 @@ class Outlet:
         for event in events:
             self._write(encode(event))
 
-    def phase(self, phase: str, detail: str = "") -> None:
-        """Say what happens now."""
-        self.emit(PhaseChanged(phase, detail))
+    def phase(self, phase: str, detail: str = "", budget_s: float | None = None) -> None:
+        """Say what happens now, and in how many seconds it will be given up."""
+        self.emit(PhaseChanged(phase, detail, budget_s=budget_s))
 
     def notice(self, text: str) -> None:
         """Tell the user something worth knowing."""

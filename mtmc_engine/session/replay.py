@@ -22,9 +22,12 @@ async def replay(run: Run) -> None:
     legal any more, or fails now, is left out.
     """
     plan = [node.action for node in run.tree.path(run.current) if node.action is not None]
-    run.outlet.phase("capture", Path(run.task.file).name)
+    run.outlet.phase("capture", Path(run.task.file).name, run.config.limits.capture_s)
     file, device = run.task.file, run.task.device
-    work = open_task(file, device, run.options.seed, run.workshop, run.config.limits)
+    named = run.options.reference
+    work = open_task(
+        file, device, run.options.seed, run.workshop, run.config.limits, reference=named
+    )
     try:
         task = await run.inbox.unless_interrupted(work)
     except MtmcError as error:
@@ -39,6 +42,7 @@ async def replay(run: Run) -> None:
         scratch=run.scratch,
         seed=run.options.seed,
         limits=run.config.limits,
+        timer=run.timer,
     )
     adopt(run, task, tree)
     for action in plan:

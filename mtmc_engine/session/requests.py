@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mtmc_engine.core.errors import MtmcError
+from mtmc_engine.core.errors import MtmcError, UsageError
 from mtmc_engine.core.events import (
     AnyCommand,
     ApproveAll,
@@ -22,7 +22,14 @@ from mtmc_engine.session.summary import step_summaries
 
 
 class Stopped(Exception):
-    """The user ended the run."""
+    """The run ends in the middle of a step, which stays undecided.
+
+    by: who ended it, a word of SessionFinished.
+    """
+
+    def __init__(self, reason: str = "", by: str = "user") -> None:
+        super().__init__(reason)
+        self.by = by
 
 
 class ReplayAsked(Exception):
@@ -112,13 +119,14 @@ def export_best(run: Run, folder: str) -> None:
     """Write the best proven program. Raises UsageError where the folder cannot be written."""
     run.outlet.phase("export", folder)
     best = run.tree.best()
+    if best.parent is None and best.verdict is not None and not best.verdict.proven:
+        raise UsageError(
+            "Nothing is exported: the original is wrong and no step has been proven in its place."
+        )
     exported = run.exporter.write(
         task=run.task,
-        program=best.program,
-        plan=run.tree.phrases(best.id),
+        path=run.tree.path(best.id),
         steps=step_summaries(run),
-        verdict=best.verdict,
-        measurement=best.measurement,
         folder=export_folder(folder, run.task.file),
     )
     run.exported = exported.folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ from mtmc_engine.core.events import (
     BestChanged,
     CandidateReady,
     Decided,
+    GateFinished,
     NodeAdded,
     PlanProposed,
     StepStarted,
@@ -34,6 +36,7 @@ class Restored:
     """The tree, the steps and the place of a session, rebuilt from its events.
 
     opened: the event that told of the task. current: node of the next step. proposal: the last.
+    compiled: by node, the event that told of its compiled code.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -43,6 +46,7 @@ class Restored:
         self.refused_stops: set[str] = set()
         self.opened: TaskOpened | None = None
         self.proposal: PlanProposed | None = None
+        self.compiled: dict[str, GateFinished] = {}
         self.current = ROOT
         self.best = ROOT
         self._seconds = 0.0
@@ -71,6 +75,8 @@ class Restored:
                 self.tree.prove(event.node, event.verdict)
             case Decided():
                 self._decide(event)
+            case GateFinished() if event.result.code:
+                self.compiled[event.node] = event
             case BestChanged():
                 self.best = event.node
             case _:
@@ -81,6 +87,8 @@ class Restored:
             program = self._journal.program(ROOT)
             assert program is not None
             self.tree = PlanTree(program, event.measurement)
+            if event.verdict is not None:
+                self.tree.prove(ROOT, event.verdict)
         assert self.tree is not None
         if event.parent is not None and event.node in self.tree:
             self.tree.set_state(event.node, _state(event.state))
@@ -89,7 +97,9 @@ class Restored:
 
     def _begin(self, event: StepStarted) -> None:
         if self.records and self.records[-1].step == event.step:
-            self.records[-1].attempt = event.attempt
+            record = self.records[-1]
+            record.repairs += bool(event.repair) and event.attempt != record.attempt
+            record.attempt, record.repair = event.attempt, event.repair
             return
         first = not any(record.parent == event.node for record in self.records)
         seconds = self._seconds if first else 0.0
@@ -104,15 +114,21 @@ class Restored:
         )
 
     def _candidate(self, event: CandidateReady) -> None:
-        """A candidate has the source that was stored last; an earlier verdict is void."""
         assert self.tree is not None
         record = self.records[-1]
         program = self._journal.program(event.node)
         assert program is not None
-        if event.node in self.tree:
-            self.tree.set_program(event.node, program)
-        else:
-            self.tree.add(event.parent, record.action, program, record.step)
+        self.tree.add(
+            event.parent,
+            record.action,
+            program,
+            record.step,
+            attempt=event.attempt,
+            sample=event.sample,
+            coder=event.coder,
+        )
+        record.attempt = event.attempt
+        record.nodes.append(event.node)
         record.node = event.node
 
     def _decide(self, event: Decided) -> None:
@@ -120,9 +136,14 @@ class Restored:
             if event.choice == "reject":
                 self.refused_stops.add(event.node)
             return
+        assert self.tree is not None
         record = self.records[-1]
         if event.choice in FINAL:
             record.choice, record.reason = event.choice, event.reason
+            record.node = event.node if event.node in record.nodes else record.node
+        elif any(self.tree[node].attempt == record.attempt for node in record.nodes):
+            record.attempt += 1
+            record.repair, record.repairs = "", 0
         if event.choice == "approve":
             self.current = event.node
 
@@ -138,27 +159,40 @@ def find_unfinished(
     path = Path(options.file).absolute()
     entries = list_sessions(folder)
     ours = [entry for entry in entries if entry.file == str(path) and entry.has_task]
-    open_ones = [entry for entry in ours if _has_more(entry, most_steps)]
-    if not open_ones:
-        damaged = [e for e in entries if e.problem and e.session.startswith(f"{path.stem}-")]
-        but = f" {damaged[0].problem}" if damaged else ""
-        nothing = f"There is no unfinished session of {options.file}: this one starts afresh."
-        return None, nothing + but
-    for entry in open_ones:
-        if entry.digest == digest and entry.target == device.name:
-            if entry.state == "running":
-                raise UsageError(
-                    f"Session {entry.session} is still running: stop it before resuming it."
-                )
-            return entry, ""
-    newest = open_ones[0]
+    for entry in ours:
+        fits = entry.digest == digest and entry.target == device.name
+        if not (fits and _has_more(entry, most_steps)):
+            continue
+        if entry.state == "running":
+            raise UsageError(
+                f"Session {entry.session} is still running: stop it before resuming it."
+            )
+        return entry, ""
+    return None, f"{_why_none(options.file, entries, ours, digest, device)} This one starts anew."
+
+
+def _why_none(
+    file: str,
+    entries: Sequence[SessionEntry],
+    ours: Sequence[SessionEntry],
+    digest: str,
+    device: DeviceCard,
+) -> str:
+    """Why no session is gone on with. entries: all, newest first. ours: those of this file."""
+    name = Path(file).stem
+    if not ours:
+        damaged = [e.problem for e in entries if e.problem and e.session.startswith(f"{name}-")]
+        same = [e for e in entries if e.digest == digest and e.has_task]
+        moved = [f"Session {same[0].session} is of {same[0].file}."] if same else []
+        return " ".join([f"There is no unfinished session of {file}.", *damaged[:1], *moved])
+    newest = ours[0]
     if newest.digest != digest:
-        return None, (
-            f"{options.file} has changed since session {newest.session}: this one starts afresh."
-        )
-    return None, (
-        f"Session {newest.session} is for {newest.target}, not for {device.name}:"
-        " this one starts afresh."
+        return f"{file} has changed since session {newest.session}."
+    if newest.target != device.name:
+        return f"Session {newest.session} is for {newest.target}, not for {device.name}."
+    return (
+        f"Session {newest.session} of {file} is finished:"
+        f" `mtmc-tui export {newest.session} DIR` writes its answer."
     )
 
 

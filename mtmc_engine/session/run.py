@@ -21,10 +21,12 @@ from mtmc_engine.plan.situation import state_at
 from mtmc_engine.plan.state import State
 from mtmc_engine.plan.tree import PlanTree, TreeNode
 from mtmc_engine.planner.seam import Planner
+from mtmc_engine.proof.timing.timer import Timer
 from mtmc_engine.schedule.regions import regions_in
 from mtmc_engine.session.inbox import Inbox
 from mtmc_engine.session.outlet import Outlet
 from mtmc_engine.session.seams import Exporter
+from mtmc_engine.system.chat.meter import Meter
 from mtmc_engine.system.config import Config
 from mtmc_engine.system.jobs import Workshop
 
@@ -36,7 +38,10 @@ ATTEMPTS_PER_STEP = 2
 class StepRecord:
     """One step from its start to its decision.
 
-    parent: the node it acts on; node: its candidate, "" before the coder has answered.
+    parent: the node it acts on. nodes: all its candidates, oldest first. node: the one that is
+    decided on, "" before the coder has answered.
+    attempt: which round of asking this is, from 1. repair: what it is to mend, "" for a round
+    that is no repair. repairs: rounds of repair since a user last had a say.
     choice: None until it is decided. reason: why it was decided so.
     """
 
@@ -45,6 +50,9 @@ class StepRecord:
     action: Action
     probability: float
     attempt: int = 1
+    repair: str = ""
+    repairs: int = 0
+    nodes: list[str] = field(default_factory=list)
     node: str = ""
     choice: Choice | None = None
     reason: str = ""
@@ -60,6 +68,8 @@ class Run:
     records: all steps of this tree, oldest first; the last may be undecided.
     hints_read: how many of the hints a plan has read.
     refused_stops: nodes at which the user went on against the planner's advice.
+    meter: what language models use. timer: None for the GPU of this machine, or estimates
+    without one.
     """
 
     options: RunOptions
@@ -83,6 +93,19 @@ class Run:
     paused: bool = False
     best: str = ""
     exported: str | None = None
+    meter: Meter = field(default_factory=Meter)
+    timer: Timer | None = None
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether the client reads each prompt before it is sent."""
+        return (self.options.read_prompts or self.config.read_prompts) and not self.options.yes
+
+    @property
+    def samples(self) -> int:
+        """Candidates that are asked for at once."""
+        asked = self.options.samples or self.config.samples
+        return asked if self.coder.learns else 1
 
     @property
     def max_steps(self) -> int:
@@ -135,6 +158,10 @@ def node_event(run: Run, node: TreeNode) -> NodeAdded:
         regions=regions_in(run.task.graph, node.program.schedule),
         verdict=node.verdict,
         measurement=node.measurement,
+        step=node.opened_at,
+        attempt=node.attempt,
+        sample=node.sample,
+        coder=node.coder,
     )
 
 

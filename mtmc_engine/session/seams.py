@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from mtmc_engine.core.events import Exported, StepSummary
-from mtmc_engine.core.measurement import Measurement
-from mtmc_engine.core.program import Program
 from mtmc_engine.core.task import Task
-from mtmc_engine.core.verdict import Verdict
+from mtmc_engine.plan.tree import TreeNode
 
 
 class WriteExport(Protocol):
@@ -21,14 +19,11 @@ class WriteExport(Protocol):
         self,
         *,
         task: Task,
-        program: Program,
-        plan: Sequence[str],
+        path: Sequence[TreeNode],
         steps: Sequence[StepSummary],
-        verdict: Verdict | None,
-        measurement: Measurement | None,
         folder: Path,
     ) -> Exported:
-        """plan: phrases of the steps that lead to `program`; none where it is the original.
+        """path: the programs from the original to the answer; it alone where no step helped.
 
         Raises UsageError where the folder cannot be written.
         """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtmc_engine.core.events import BestSummary, SessionFinished, StepSummary
-from mtmc_engine.plan.tree import PlanTree
+from mtmc_engine.core.events import AttemptSummary, BestSummary, SessionFinished, StepSummary
+from mtmc_engine.plan.tree import PlanTree, TreeNode
 from mtmc_engine.session.run import Run, StepRecord
 
 
@@ -36,6 +36,20 @@ def _step(tree: PlanTree, record: StepRecord) -> StepSummary:
         ratio_to_original=standing.ratio if standing else None,
         reason=record.reason or (verdict.reason if verdict else ""),
         planner_seconds=record.planner_seconds,
+        coder=node.coder if node else "",
+        attempts=tuple(_attempt(tree[name]) for name in record.nodes),
+    )
+
+
+def _attempt(node: TreeNode) -> AttemptSummary:
+    verdict = node.verdict
+    return AttemptSummary(
+        node=node.id,
+        attempt=node.attempt,
+        sample=node.sample,
+        coder=node.coder,
+        verdict=verdict.verdict.value if verdict else "",
+        reason=verdict.reason if verdict else "",
     )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import queue
 import threading
 from collections.abc import Callable
+
+from mtmc_engine.core.lines import read_lines
 
 
 class LineWriter:
@@ -41,35 +44,20 @@ class LineWriter:
                 return
 
 
-def read_lines(descriptor: int, receive: Callable[[bytes | None], None]) -> None:
-    """Call `receive` in the event loop with each line, and with None at the end of input.
-
-    The thread reads the bare descriptor: a buffered reader would hold its lock at exit.
-    """
+def receive_lines(descriptor: int, receive: Callable[[bytes | None], None]) -> None:
+    """Call `receive` in the event loop with each line, and with None at the end of input."""
     loop = asyncio.get_running_loop()
 
     def post(line: bytes | None) -> None:
-        if not loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the run is over
             loop.call_soon_threadsafe(receive, line)
 
     def run() -> None:
-        rest = b""
-        while chunk := _read(descriptor):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                post(line)
-        if rest:
-            post(rest)
+        for line in read_lines(descriptor):
+            post(line)
         post(None)
 
     threading.Thread(target=run, name="stdin", daemon=True).start()
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except OSError:
-        return b""
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

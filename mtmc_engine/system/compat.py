@@ -35,3 +35,48 @@ def ptxas() -> Path | None:
         return None
     found = Path(spec.origin).parent / "backends" / "nvidia" / "bin" / "ptxas"
     return found if found.exists() else None
+
+
+# What differs from older examples of Triton, each with the first version that it holds in and the
+# first that it no longer holds in.
+_DIFFERENCES: tuple[tuple[tuple[int, ...], tuple[int, ...], str], ...] = (
+    (
+        (3, 0),
+        (99,),
+        "tl has exp, exp2, log, log2, sqrt, rsqrt, sin, cos, erf, abs, floor, ceil, fma, sigmoid; "
+        "it has no tanh, gelu, pow, round, log1p or expm1, and tl.math has no more.",
+    ),
+    (
+        (3, 0),
+        (99,),
+        "tl.libdevice is gone: from triton.language.extra import libdevice has the rest.",
+    ),
+    (
+        (3, 0),
+        (99,),
+        'tl.dot(a, b, acc) on float32 rounds to TF32 unless input_precision="ieee" is given; '
+        "allow_tf32 is deprecated.",
+    ),
+    (
+        (3, 0),
+        (99,),
+        "tl.max(x, axis=0) reduces; of two values the larger is tl.maximum(x, y). tl.sum, tl.max "
+        "and tl.min have no mask: use tl.where first.",
+    ),
+    (
+        (3, 5),
+        (3, 9),
+        "Newer versions remove tl.make_block_ptr and tl.advance: use pointers and masks.",
+    ),
+    (
+        (3, 9),
+        (99,),
+        "tl.make_block_ptr and tl.advance are removed: use pointers and masks.",
+    ),
+)
+
+
+def triton_differences(text: str) -> tuple[str, ...]:
+    """What a writer of kernels must know about version `text` of Triton, one sentence each."""
+    held = numbers(text)
+    return tuple(note for first, gone, note in _DIFFERENCES if first <= held < gone)

@@ -14,14 +14,16 @@ import msgspec
 from msgspec import Meta, Struct
 
 from mtmc_engine.core.errors import UsageError
+from mtmc_engine.core.options import MOST_SAMPLES, MOST_STEPS, MOST_WHOLE
 from mtmc_engine.system.job_result import Limits
 from mtmc_engine.system.paths import config_folder
 from mtmc_engine.system.suggest import nearest
 
 FILE_NAME = "mtmc.toml"
 
-_Positive = Annotated[int, Meta(ge=1)]
-_Seconds = Annotated[float, Meta(gt=0)]
+# A bound so that every number can be counted with: 10^9 MB, or 30 years.
+_Count = Annotated[int, Meta(ge=1, le=10**9)]
+_Amount = Annotated[float, Meta(gt=0, le=1e9)]
 
 
 class StageLimits(Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,15 +34,15 @@ class StageLimits(Struct, frozen=True, forbid_unknown_fields=True):
     timing_s: all timing of one candidate. The others are as in Limits.
     """
 
-    capture_s: _Seconds = 180.0
-    compile_s: _Seconds = 180.0
-    reference_s: _Seconds = 120.0
-    values_s: _Seconds = 120.0
-    timing_s: _Seconds = 300.0
-    memory_mb: _Positive = Limits.memory_mb
-    output_kb: _Positive = Limits.output_kb
-    processes: Annotated[int, Meta(ge=8)] = Limits.processes
-    disk_mb: _Positive = Limits.disk_mb
+    capture_s: _Amount = 180.0
+    compile_s: _Amount = 180.0
+    reference_s: _Amount = 120.0
+    values_s: _Amount = 120.0
+    timing_s: _Amount = 300.0
+    memory_mb: _Count = Limits.memory_mb
+    output_kb: _Count = Limits.output_kb
+    processes: Annotated[int, Meta(ge=8, le=10**6)] = Limits.processes
+    disk_mb: _Count = Limits.disk_mb
 
     def of(self, wall_s: float) -> Limits:
         """The limits of a child that may take `wall_s` seconds."""
@@ -54,15 +56,25 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     steps: most steps of a plan. mix: weight of the language model against the roofline planner,
     0 to 1. normalise: by what a phrase's log probability is divided.
     confine: whether code under judgement is shut in as far as this machine can.
+    samples: candidates that a language model is asked for at once. repairs: rounds in which a
+    failed candidate goes back to it by itself. read_prompts: show each prompt before it is sent.
+    budget_tokens, budget_usd, budget_seconds: what language models may use in a session; seconds
+    are those of waiting for them.
     """
 
     planner: str = "auto"
     coder: str = "builtin"
     target: str = "auto"
-    steps: _Positive = 8
+    steps: Annotated[int, Meta(ge=1, le=MOST_STEPS)] = 8
     mix: Annotated[float, Meta(ge=0, le=1)] = 0.2
     normalise: Literal["word", "token", "none"] = "word"
     confine: bool = True
+    samples: Annotated[int, Meta(ge=1, le=MOST_SAMPLES)] = 1
+    repairs: Annotated[int, Meta(ge=0, le=100)] = 3
+    read_prompts: bool = False
+    budget_tokens: Annotated[int, Meta(ge=1, le=MOST_WHOLE)] | None = None
+    budget_usd: _Amount | None = None
+    budget_seconds: _Amount | None = None
     limits: StageLimits = StageLimits()
 
 

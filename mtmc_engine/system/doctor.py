@@ -14,6 +14,7 @@ from pathlib import Path
 from mtmc_engine.core.errors import MtmcError, UsageError
 from mtmc_engine.system import compat, devices, model_file, paths
 from mtmc_engine.system.checks import PROBE_S, Check, check_of, probe, sentence_of
+from mtmc_engine.system.configured import configured_checks
 from mtmc_engine.system.environment import without_secrets
 from mtmc_engine.system.isolation import isolation_checks
 from mtmc_engine.system.jobs import Confinement, Ending, JobResult, WarmParent, Workshop
@@ -42,6 +43,7 @@ async def examine(workshop: Workshop) -> list[Check]:
         interpreter,
         llama,
         _model(),
+        *configured_checks(),
         _c_compiler(),
         *isolation,
         *_folders(),

@@ -114,12 +114,13 @@ def judged(function: str, limits: Limits, report: Report, answer: Line | None) -
     if answer is not None:
         return ended(Ending.RAISED if answer.kind == "error" else Ending.DONE, answer.error)
     if number:
-        return ended(Ending.SIGNAL, f"{function} was ended by {_signal_name(number)}")
+        return ended(Ending.SIGNAL, f"{function} was ended by {signal_name(number)}")
     code = os.waitstatus_to_exitcode(report.status)
     return ended(Ending.EXITED, f"{function} left without an answer, exit code {code}")
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """ "SIGKILL" of 9."""
     try:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal

@@ -24,8 +24,16 @@ import msgspec
 from mtmc_engine.core.errors import WorkerDied
 from mtmc_engine.system.confine import Confinement
 from mtmc_engine.system.environment import worker_environment
-from mtmc_engine.system.job_result import DEFAULT_LIMITS, Ending, JobResult, Limits, judged
+from mtmc_engine.system.job_result import (
+    DEFAULT_LIMITS,
+    Ending,
+    JobResult,
+    Limits,
+    judged,
+    signal_name,
+)
 from mtmc_engine.system.job_wire import Line, Report, Request, hand_over, read_answers, read_report
+from mtmc_engine.system.processes import send_signal
 
 __all__ = ["Confinement", "Ending", "JobResult", "Limits", "WarmParent", "Workshop"]
 
@@ -33,6 +41,7 @@ Kind = Literal["interpret", "device"]
 
 START_S = 180
 _GRACE_S = 15
+_CLOSE_S = 0.25  # a warm parent that is importing something does not hear that it shall end
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
 # Neither the current folder nor this project may shadow a module that torch imports.
 _START = (
@@ -84,20 +93,20 @@ class WarmParent:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
-        hello = b""
+        hello, how = b"", "did not start: run `mtmc-tui doctor`."
+        process = self._process
         try:
             with suppress(TimeoutError, ConnectionError):
                 loop = asyncio.get_running_loop()
                 hello = await asyncio.wait_for(loop.sock_recv(ours, 1 << 16), START_S)
+            if not hello and await _has_ended(process):
+                how = _how_it_ended(process, "while it started")
         finally:
             if not hello:  # also where this call is cancelled
-                with suppress(ProcessLookupError):
-                    self._process.kill()
+                send_signal(process, signal.SIGKILL)
                 await self.close()
         if not hello:
-            raise WorkerDied(
-                f"The {self.kind} worker did not start: run `mtmc-tui doctor`.{self._last_words()}"
-            )
+            raise WorkerDied(f"The {self.kind} worker {how}{self._last_words()}")
         self.facts = msgspec.json.decode(hello)
 
     def _last_words(self) -> str:
@@ -151,7 +160,11 @@ class WarmParent:
         await self.start()
         process = self._process
         assert process is not None
-        sentence = f"The {self.kind} worker died during {request.function}; it starts again now."
+        sentence = (
+            f"The {self.kind} worker was killed during {request.function.partition(':')[2]}, as"
+            " happens where memory is short: run it again, with --resume where a session had"
+            " begun; the worker itself starts again."
+        )
         try:
             result, channel = await self._hand_over(request)
         except ConnectionError as error:
@@ -197,15 +210,15 @@ class WarmParent:
         return result_r, ours
 
     async def close(self) -> None:
-        """End the process and every job of it."""
+        """End the process and every job of it: a job's supervisor ends with its warm parent."""
         if self._control is not None:
             self._control.close()
             self._control = None
         if self._process is not None:
             try:
-                await asyncio.wait_for(self._process.wait(), _GRACE_S)
+                await asyncio.wait_for(self._process.wait(), _CLOSE_S)
             except TimeoutError:
-                self._process.kill()
+                send_signal(self._process, signal.SIGKILL)
                 await self._process.wait()
             self._process = None
         if "root" in self.facts:
@@ -220,6 +233,18 @@ def _with_cache(confinement: Confinement | None, cache: Path | None) -> Confinem
     return Confinement((*confinement.writable, str(cache)), confinement.hidden)
 
 
+def _how_it_ended(process: asyncio.subprocess.Process, when: str) -> str:
+    """What became of a worker that ended by itself, and what to do: the end of a sentence."""
+    code = process.returncode or 0
+    if code != -signal.SIGKILL:
+        how = signal_name(-code) if code < 0 else f"code {code}"
+        return f"ended with {how} {when}: run `mtmc-tui doctor`."
+    return (
+        f"was killed (SIGKILL) {when}, as happens where memory is short: free some and run the"
+        " same command again."
+    )
+
+
 async def _has_ended(process: asyncio.subprocess.Process) -> bool:
     """Whether a process has ended; its end is noticed a little later than that of its pipes."""
     with suppress(TimeoutError):
@@ -229,7 +254,7 @@ async def _has_ended(process: asyncio.subprocess.Process) -> bool:
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     if not await _has_ended(process):
-        process.kill()
+        send_signal(process, signal.SIGKILL)
         await process.wait()
 
 

@@ -37,6 +37,7 @@ class ModelFacts(Struct, frozen=True):
 
     size_bytes: of the file. context: trained context length in tokens, 0 where unstated.
     parameters: number of weights. vocabulary: number of tokens.
+    kv_bytes: memory of one token of context in half precision, 0 where unstated.
     """
 
     path: str
@@ -50,6 +51,7 @@ class ModelFacts(Struct, frozen=True):
     vocabulary: int
     chat_template: bool
     gguf_version: int
+    kv_bytes: int = 0
 
 
 class _Damaged(Exception):
@@ -184,7 +186,23 @@ def _facts(path: Path, header: _Header, size: int) -> ModelFacts:
         vocabulary=len(tokens),
         chat_template="tokenizer.chat_template" in metadata,
         gguf_version=version,
+        kv_bytes=_kv_bytes(architecture, metadata),
     )
+
+
+def _kv_bytes(architecture: str, metadata: dict[str, Any]) -> int:
+    """Keys and values of one token over all layers; a list gives the heads of each layer."""
+
+    def size(name: str) -> int:
+        value = metadata.get(f"{architecture}.{name}", 0)
+        return value if isinstance(value, int) else 0
+
+    heads = size("attention.head_count")
+    width = size("embedding_length") // heads if heads else 0
+    both = (size("attention.key_length") or width) + (size("attention.value_length") or width)
+    kv_heads = metadata.get(f"{architecture}.attention.head_count_kv", heads)
+    all_heads = sum(kv_heads) if isinstance(kv_heads, list) else kv_heads * size("block_count")
+    return int(all_heads) * both * 2
 
 
 def _check_kind(path: Path, architecture: str, metadata: dict[str, Any], tensors: int) -> None:

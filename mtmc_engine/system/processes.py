@@ -6,6 +6,10 @@ import os
 import signal
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -65,6 +69,17 @@ class MemoryBound:
         exact = private_bytes(pids) or self._limit + 1
         self._count_again = time.monotonic() + 10 * (time.monotonic() - began)
         return exact > self._limit
+
+
+def send_signal(process: asyncio.subprocess.Process, number: int) -> None:
+    """A signal to a child of this event loop, if it lives.
+
+    `Process.send_signal` polls first and may so take the child's exit status from the loop, which
+    then complains and reports 255.
+    """
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
 
 
 def kill_tree(pid: int) -> None:

@@ -11,11 +11,16 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from mtmc_engine.core.events import AnyEvent, Failed, SessionFinished
+from msgspec.structs import replace
+
+from mtmc_engine.core.events import AnyEvent, Failed, NodeAdded, SessionFinished
+from mtmc_engine.core.lines import read_lines
 from mtmc_engine.core.options import RunOptions
 from mtmc_tui.client import Engine
 
 INTERRUPTS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+GO_ON = "Stopped; the same command with --resume goes on."
+NOTHING_YET = "Stopped before anything was tried: there is nothing to go on with."
 
 
 class Display(Protocol):
@@ -25,49 +30,79 @@ class Display(Protocol):
         """Called once, before the first event."""
 
     def show(self, event: AnyEvent) -> None:
-        """Called with each event. Raises BrokenPipeError where nobody reads any more."""
+        """Called with each event. Raises OSError where standard output cannot be written."""
 
 
 async def follow(options: RunOptions, display: Display) -> int:
     """Run the engine under a display: the exit code.
 
-    Ctrl-C ends the engine and its children within a second and leaves the journal.
+    Ctrl-C and its like end the engine and its children within a second and leave the journal;
+    the last event shown then carries the exit code of that signal.
     """
+    stop = _Interruption()
     engine = await Engine.start(options)
-    interrupted: list[int] = []
-    endings: set[asyncio.Task[None]] = set()
-
-    def interrupt(code: int) -> None:
-        if not interrupted:
-            interrupted.append(code)
-            endings.add(asyncio.create_task(engine.stop()))
-
-    loop = asyncio.get_running_loop()
-    for number, code in INTERRUPTS.items():
-        loop.add_signal_handler(number, interrupt, code)
+    stop.begin(engine)
     display.begin(engine)
-    code = 1
+    code, resumable = 1, False
     try:
         async for event in engine.events():
-            if not (interrupted and isinstance(event, Failed)):
+            resumable = resumable or isinstance(event, NodeAdded)
+            if not isinstance(event, SessionFinished | Failed):
                 display.show(event)
-            if isinstance(event, SessionFinished | Failed):
-                code = event.exit_code
+                continue
+            last = stop.on_last(event, resumable)
+            code = last.exit_code
+            display.show(last)
+            if stop.code and isinstance(last, SessionFinished):
+                print(GO_ON, file=sys.stderr)
     except BrokenPipeError:
         _forget_stdout()
+    except OSError as error:
+        _forget_stdout()
+        code = 1
+        print(f"Standard output cannot be written: {error.strerror}.", file=sys.stderr)
     finally:
         await engine.stop()
-    if interrupted:
-        print("Stopped; the same command with --resume goes on.", file=sys.stderr)
-        return interrupted[0]
-    return code
+    return stop.code or code
+
+
+class _Interruption:
+    """Signals that end the run. code: of the first one that came, 0 before."""
+
+    def __init__(self) -> None:
+        self.code = 0
+        self._engine: Engine | None = None
+        self._ending: asyncio.Task[None] | None = None
+        loop = asyncio.get_running_loop()
+        for number, code in INTERRUPTS.items():
+            loop.add_signal_handler(number, self._interrupt, code)
+
+    def begin(self, engine: Engine) -> None:
+        """From now on there is an engine to end; at once, if a signal came before."""
+        self._engine = engine
+        self._end()
+
+    def on_last(self, event: SessionFinished | Failed, resumable: bool) -> SessionFinished | Failed:
+        """The run's last event as it is shown: an interrupted run has its signal's code."""
+        if not self.code:
+            return event
+        if isinstance(event, Failed):
+            return Failed(GO_ON if resumable else NOTHING_YET, self.code, "stopped")
+        return replace(event, exit_code=self.code)
+
+    def _interrupt(self, code: int) -> None:
+        self.code = self.code or code
+        self._end()
+
+    def _end(self) -> None:
+        if self.code and self._engine is not None and self._ending is None:
+            self._ending = asyncio.create_task(self._engine.stop())
 
 
 def read_answers(receive: Callable[[bytes | None], None]) -> None:
     """Call `receive` in the event loop with each line of standard input, and None at its end.
 
-    The thread reads the bare descriptor, since a buffered reader would hold its lock at exit,
-    and reads on only when a line was received, so that an editor may have the terminal.
+    The thread reads on only when a line was received, so that an editor may have the terminal.
     """
     loop = asyncio.get_running_loop()
 
@@ -85,14 +120,8 @@ def read_answers(receive: Callable[[bytes | None], None]) -> None:
             received.wait()
 
     def run() -> None:
-        rest = b""
-        with contextlib.suppress(OSError):
-            while chunk := os.read(0, 65536):
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    post(line)
-        if rest:
-            post(rest)
+        for line in read_lines(0):
+            post(line)
         post(None)
 
     threading.Thread(target=run, name="stdin", daemon=True).start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from mtmc_engine.core.events import AnyEvent, Failed, encode
+from mtmc_engine.core.events import AnyEvent, Failed, Notice, encode
 from mtmc_engine.core.options import RunOptions
 from mtmc_tui.client import Engine
 from mtmc_tui.displays.follow import follow, read_answers
@@ -26,10 +26,10 @@ class JsonDisplay:
         read_answers(receive)
 
     def show(self, event: AnyEvent) -> None:
-        """Write one line; a failure is said on standard error as well."""
+        """Write one line; what ends the run is said on standard error as well."""
         sys.stdout.buffer.write(encode(event) + b"\n")
         sys.stdout.buffer.flush()
-        if isinstance(event, Failed):
+        if isinstance(event, Failed) or (isinstance(event, Notice) and event.level == "error"):
             print(event.text, file=sys.stderr)
 
 

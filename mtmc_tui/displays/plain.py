@@ -25,6 +25,9 @@ from mtmc_engine.core.events import (
     Failed,
     Hint,
     Notice,
+    PromptReady,
+    ReplyPart,
+    Send,
     Stop,
     encode,
 )
@@ -56,6 +59,7 @@ class PlainDisplay:
         self._print = _printer()
         self._engine: Engine | None = None
         self._question: DecisionNeeded | None = None
+        self._unsent = False
         self._source = ""
 
     def begin(self, engine: Engine) -> None:
@@ -77,6 +81,10 @@ class PlainDisplay:
             self._print(line, style)
         if isinstance(event, Decided):
             self._question = None
+        if isinstance(event, PromptReady | ReplyPart | CandidateReady | Decided):
+            self._unsent = isinstance(event, PromptReady) and event.waits
+        if self._unsent and isinstance(event, PromptReady) and self._asks:
+            self._print("send this prompt? enter sends it; [s]kip, [S]top", "strong")
         if isinstance(event, DecisionNeeded) and self._asks:
             self._question = event
             self._print(_prompt(event), "strong")
@@ -87,6 +95,10 @@ class PlainDisplay:
             self._engine.close_input()
             return
         letter, _, rest = line.decode(errors="replace").strip().partition(" ")
+        if self._unsent and letter in ("", "s"):
+            self._unsent = False
+            self._engine.write_line(encode(Decide("skip") if letter else Send()))
+            return
         command = self._command(letter, rest.strip())
         if command is not None:
             self._engine.write_line(encode(command))
@@ -131,7 +143,8 @@ def _prompt(question: DecisionNeeded) -> str:
     reason = f" ({question.suggestion_reason})" if question.suggestion_reason else ""
     known = WORDS | ({"reject": REFUSE_STOP} if question.action.kind == "stop" else {})
     words = ", ".join(known[choice] for choice in question.choices)
-    return f"{question.action.phrase}{reason}: {words}; {OTHERS}?"
+    about = "the coder cannot be asked for " if question.about == "coder" else ""
+    return f"{about}{question.action.phrase}{reason}: {words}; {OTHERS}?"
 
 
 def _printer() -> Callable[[str, str], None]:

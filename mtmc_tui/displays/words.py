@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from functools import singledispatch
 
 from mtmc_engine.core.action import ScoredAction
+from mtmc_engine.core.chat import Usage
 from mtmc_engine.core.events import (
     AnyEvent,
     BestChanged,
     BestSummary,
+    BudgetChanged,
     CandidateReady,
+    CoderWaits,
     Decided,
     Exported,
     GateFinished,
@@ -18,6 +21,8 @@ from mtmc_engine.core.events import (
     Notice,
     PhaseChanged,
     PlanProposed,
+    PromptReady,
+    ReplyFinished,
     RunPaused,
     SessionFinished,
     SessionStarted,
@@ -46,8 +51,9 @@ def lines_of(event: AnyEvent) -> Iterator[tuple[str, str]]:
 def _(event: SessionStarted) -> Iterator[tuple[str, str]]:
     resumed = f", resumed after {_count(event.resumed, 'step')}" if event.resumed else ""
     yield f"session {event.session}{resumed}", "strong"
+    at = f" at {event.coder_address}" if event.coder_address else ""
     yield (
-        f"  {event.file} for {event.target}, planner {event.planner}, coder {event.coder}",
+        f"  {event.file} for {event.target}, planner {event.planner}, coder {event.coder}{at}",
         "weak",
     )
 
@@ -88,8 +94,46 @@ def _(event: PlanProposed) -> Iterator[tuple[str, str]]:
 @lines_of.register
 def _(event: StepStarted) -> Iterator[tuple[str, str]]:
     again = f", attempt {event.attempt}" if event.attempt > 1 else ""
+    again += f" ({event.repair})" if event.repair else ""
+    again += f", {event.samples} samples" if event.samples > 1 else ""
     why = f": {event.action.reason}" if event.action.reason else ""
     yield f"step {event.step}: {event.action.phrase}{again}{why}", "strong"
+
+
+@lines_of.register
+def _(event: PromptReady) -> Iterator[tuple[str, str]]:
+    to = f" at {event.address}" if event.address else ""
+    text = f"prompt to {event.coder}{to}: about {event.tokens:,} tokens{_sample(event.sample)}"
+    yield f"  {text}{', waits to be sent' if event.waits else ''}", "weak"
+    if event.waits:
+        for message in event.messages:
+            yield f"  --- {message.role} ---", "strong"
+            for line in message.content.splitlines():
+                yield f"  {line}", ""
+
+
+@lines_of.register
+def _(event: ReplyFinished) -> Iterator[tuple[str, str]]:
+    facts = [event.finish, f"{event.seconds:.1f} s"] if event.finish else [f"{event.seconds:.1f} s"]
+    if event.usage is not None:
+        facts.append(usage_text(event.usage))
+    if event.cost_usd:
+        facts.append(f"${event.cost_usd:.4f}")
+    said = "" if event.outcome == "code" else f": {event.outcome}"
+    text = f"reply{_sample(event.sample)} ({', '.join(facts)}){said}"
+    yield f"  {text}", "weak" if event.outcome == "code" else "bad"
+
+
+@lines_of.register
+def _(event: CoderWaits) -> Iterator[tuple[str, str]]:
+    tries = "1 try" if event.tries_left == 1 else f"{event.tries_left} tries"
+    yield f"  {event.coder} waits {event.seconds:.0f} s: {event.reason} ({tries} left)", "bad"
+
+
+@lines_of.register
+def _(event: BudgetChanged) -> Iterator[tuple[str, str]]:
+    if event.tokens:
+        yield f"  used so far: {budget_text(event)}", "weak"
 
 
 @lines_of.register
@@ -97,7 +141,8 @@ def _(event: CandidateReady) -> Iterator[tuple[str, str]]:
     lines = event.diff.splitlines()
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
-    yield f"  {event.node}: +{added} -{removed} lines by {event.coder}", ""
+    which = f" (sample {event.sample + 1})" if event.sample else ""
+    yield f"  {event.node}: +{added} -{removed} lines by {event.coder}{which}", ""
 
 
 @lines_of.register
@@ -171,13 +216,39 @@ def time_text(measurement: Measurement) -> str:
         f"{ratio_text(ratio, measurement.kind == 'measured')} against {name}"
         for name, ratio in measurement.against.items()
     ]
-    return ", ".join([f"{measurement.time_us:.1f} us {measurement.kind}", *against])
+    how = "replayed" if measurement.device.get("replayed") else measurement.kind
+    return ", ".join([f"{measurement.time_us:.1f} us {how}", *against])
 
 
 def ratio_text(ratio: Ratio, measured: bool) -> str:
     """ "1.18x [1.16, 1.20]"; without the interval where it is estimated."""
     interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if measured else ""
     return f"{ratio.value:.2f}x{interval}"
+
+
+def usage_text(usage: Usage) -> str:
+    """ "2,310 tokens in (2,048 cached), 812 out (600 thinking)"; counted ones are "about"."""
+    about = "about " if usage.estimated else ""
+    cached = f" ({usage.cached:,} cached)" if usage.cached else ""
+    thinking = f" ({usage.reasoning:,} thinking)" if usage.reasoning else ""
+    return f"{about}{usage.prompt:,} tokens in{cached}, {usage.completion:,} out{thinking}"
+
+
+def budget_text(budget: BudgetChanged) -> str:
+    """ "3,122 of 50,000 tokens, $0.01 of $1, 42 s"; a price that is unknown is said to be."""
+    limit = f" of {budget.limit_tokens:,}" if budget.limit_tokens else ""
+    parts = [f"{budget.tokens:,}{limit} tokens"]
+    if budget.cost_usd is None:
+        parts.append("price unknown")
+    elif budget.cost_usd or budget.limit_usd:
+        limit = f" of ${budget.limit_usd:g}" if budget.limit_usd else ""
+        parts.append(f"${budget.cost_usd:.4f}{limit}")
+    limit = f" of {budget.limit_seconds:g}" if budget.limit_seconds else ""
+    return ", ".join([*parts, f"{budget.seconds:.0f}{limit} s"])
+
+
+def _sample(sample: int) -> str:
+    return f", sample {sample + 1}" if sample else ""
 
 
 def _new_in(verdict: Verdict) -> str:

@@ -21,6 +21,7 @@ from mtmc_engine.core.events import (
     Hint,
     Pause,
     Replay,
+    Send,
     Stop,
 )
 from mtmc_tui.screen.dialogs import Ask, Confirm, Page, Pick, page_width
@@ -76,6 +77,13 @@ class EngineActions(Screen[None]):
 
         ask = Ask("Reject: why?", "the planner reads this, such as: keep the library matmul")
         self.app.push_screen(ask, answered)
+
+    async def action_send_prompt(self) -> None:
+        """Send the prompts that wait to be read."""
+        if self.snapshot.unsent is not None:
+            self.app.snapshot = replace(self.snapshot, unsent=None)
+            self.change()
+            await self.app.send(Send())
 
     async def action_edit(self) -> None:
         """Edit the candidate in the user's editor; what changed is proven next."""

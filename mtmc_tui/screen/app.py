@@ -21,6 +21,7 @@ from mtmc_engine.core.events import (
     DecisionNeeded,
     Failed,
     Notice,
+    PromptReady,
     SourceChanged,
 )
 from mtmc_engine.core.options import RunOptions
@@ -39,7 +40,22 @@ from mtmc_tui.screen.title import TerminalTitle
 Severity = Literal["information", "warning", "error"]
 SEVERITY: dict[str, Severity] = {"warning": "warning", "error": "error"}
 REFRESH_S = 0.06
-GRACE_S = 0.4
+# Options that belong to the command line that repeats a run.
+REPEATED = (
+    "steps",
+    "until",
+    "planner",
+    "coder",
+    "samples",
+    "budget_tokens",
+    "budget_usd",
+    "budget_seconds",
+    "read_prompts",
+    "target",
+    "export",
+    "seed",
+)
+GRACE_S = 0.7
 
 
 class Workbench(App[int]):
@@ -91,10 +107,11 @@ class Workbench(App[int]):
         """The command that repeats this run."""
         defaults = RunOptions(self.options.file)
         words = ["mtmc-tui", self.options.file]
-        for name in ("steps", "until", "planner", "coder", "target", "export", "seed"):
+        for name in REPEATED:
             value = getattr(self.options, name)
             if value != getattr(defaults, name):
-                words += [f"--{name}", str(value)]
+                words.append(f"--{name.replace('_', '-')}")
+                words += [] if value is True else [str(value)]
         return words
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -129,7 +146,7 @@ class Workbench(App[int]):
             await self.engine.send(command)
 
     async def stop_engine(self) -> None:
-        """End the engine and its children within half a second."""
+        """End the engine and its children within a second."""
         if self.engine is not None:
             await self.engine.stop(grace_s=GRACE_S)
 
@@ -146,6 +163,9 @@ class Workbench(App[int]):
         self.snapshot = apply(self.snapshot, event, self.clock())
         if isinstance(event, Notice) and event.level in SEVERITY:
             self.say(event.text, SEVERITY[event.level])
+        self.main.show_talk(event)
+        if isinstance(event, PromptReady) and event.waits and self.settings.bell:
+            self.bell()
         if isinstance(event, DecisionNeeded):
             self.main.change(selected="")
             if self.settings.bell:

@@ -46,7 +46,9 @@ class Key:
 
 
 def key_text(key: str) -> str:
-    """ "question_mark" as "?", "ctrl+p" as it is."""
+    """ "question_mark" as "?"; "ctrl+p" and "enter" as they are."""
+    if key == "enter":
+        return key
     return "+".join(format_key(part) if len(part) > 1 else part for part in key.split("+"))
 
 
@@ -61,8 +63,12 @@ def _offers(choice: Choice) -> Possible:
     return offered
 
 
+def _unsent(snapshot: Snapshot, view: View) -> bool:
+    return snapshot.unsent is not None
+
+
 def _can_skip(snapshot: Snapshot, view: View) -> bool:
-    at_work = snapshot.pending is not None or bool(snapshot.live)
+    at_work = snapshot.pending is not None or bool(snapshot.live) or snapshot.question is not None
     offered = snapshot.question is None or "skip" in snapshot.question.choices
     return snapshot.running and at_work and offered
 
@@ -115,6 +121,8 @@ def _filterable(snapshot: Snapshot, view: View) -> bool:
 KEYS: tuple[Key, ...] = (
     Key("step.approve", "a", "decide('approve')", "approve", "approve this step", "Step",
         _offers("approve"), 1),
+    Key("prompt.send", "enter", "send_prompt", "send", "send the prompt that waits to be read",
+        "Step", _unsent, 0),
     Key("step.approve-all", "A", "approve_all", "approve all",
         "approve all remaining steps by the policy of --yes, asks once", "Step", _running),
     Key("step.reject", "r", "decide('reject')", "reject", "reject this step", "Step",

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Input, OptionList, Static
 
+from mtmc_engine.core.events import AnyEvent, CandidateReady, PromptReady, ReplyPart
 from mtmc_tui.screen.actions import EngineActions
 from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.keys import KEYS, footer_keys, possible
@@ -33,12 +34,14 @@ from mtmc_tui.screen.view import (
     PLAN,
     PROOF,
     REGIONS,
-    TABS,
+    TALK_TABS,
     TIME,
     View,
     followed_row,
     shown_node,
     shown_option,
+    shown_talks,
+    tabs_of,
 )
 
 WIDE, VERY_WIDE = 100, 160
@@ -165,7 +168,8 @@ class MainScreen(EngineActions):
 
     def _draw_lines_around(self) -> None:
         snapshot, view = self.snapshot, self.view
-        self.set_class(snapshot.question is not None, "-asking")
+        asks = snapshot.question is not None or snapshot.unsent is not None
+        self.set_class(asks, "-asking")
         self.status.update(status_line(snapshot, view, self.size.width), layout=False)
         self.tabs.update(tab_strip(view), layout=False)
         self.draw_clock()
@@ -178,17 +182,19 @@ class MainScreen(EngineActions):
         shown = (node and node.id, view.tab, view.split, view.selected)
         drawn_from = (
             *shown,
-            node and (node.source, node.gates if view.tab == "ptx" else ()),
+            node and (node.source, node.ptx if view.tab == "ptx" else ""),
             parent and parent.source,
             shown_option(snapshot, view),
             snapshot.task,
             view.filter(CODE),
             width,
+            shown_talks(snapshot, view) if view.tab in TALK_TABS else (),
         )
         if drawn_from == self._code_drawn_from:
             return
         text = code_text(snapshot, view, width)
-        self.code.show(text.lines, text.stops, top=shown != self._code_drawn_from[: len(shown)])
+        top = shown != self._code_drawn_from[: len(shown)]
+        self.code.show(text.lines, text.stops, top=top, follow=view.tab == "reply")
         self._code_drawn_from = drawn_from
 
     def _draw_titles(self) -> None:
@@ -202,7 +208,7 @@ class MainScreen(EngineActions):
             REGIONS: f"2 Regions{rule}{view.glyphs.about} roofline model"
             if snapshot.costs
             else "2 Regions",
-            CODE: code_title(view),
+            CODE: code_title(snapshot, view, self.code.size.width - 2),
             PROOF: f"4 Proof{rule}{name}" if node else "4 Proof",
             TIME: f"5 Time{rule}{timed}" if timed else "5 Time",
         }
@@ -251,7 +257,9 @@ class MainScreen(EngineActions):
     @on(OptionList.OptionSelected, "#pane-1")
     def open_row(self, event: OptionList.OptionSelected) -> None:
         """Unfold the options, or go to the code of a program."""
-        if event.option_id == MORE:
+        if self.snapshot.unsent is not None:
+            self.run_worker(self.action_send_prompt())
+        elif event.option_id == MORE:
             self.change(every_option=not self.view.every_option)
         else:
             self.action_pane(CODE)
@@ -290,13 +298,30 @@ class MainScreen(EngineActions):
 
     def action_next_tab(self, step: int) -> None:
         """Show the next (1) or previous (-1) tab."""
-        self.change(tab=TABS[(TABS.index(self.view.tab) + step) % len(TABS)])
+        tabs = tabs_of(self.snapshot)
+        at = tabs.index(self.view.tab) if self.view.tab in tabs else 0
+        self.change(tab=tabs[(at + step) % len(tabs)])
 
     def action_move(self, where: str) -> None:
         """Move in the focused pane: "up", "down", "home" or "end"."""
         pane = self.query_one(f"#pane-{self.view.pane}")
         assert isinstance(pane, ChoicePane | LinesPane)
         pane.move(where)
+
+    def show_talk(self, event: AnyEvent) -> None:
+        """Turn to the prompt that waits, to the reply that comes, and back to the diff.
+
+        A reader of another tab is left there, but for a prompt that waits.
+        """
+        tab = self.view.tab
+        if isinstance(event, PromptReady) and event.waits:
+            self.change(tab="prompt", selected="")
+            if self.is_current and not self.filter_field.has_focus:
+                self.action_pane(CODE)
+        elif isinstance(event, ReplyPart) and tab in ("diff", "prompt") and not self.view.selected:
+            self.change(tab="reply")
+        elif isinstance(event, CandidateReady) and tab in TALK_TABS:
+            self.change(tab="diff")
 
     def action_hunk(self, step: int) -> None:
         """Go to the next (1) or previous (-1) hunk, or match."""

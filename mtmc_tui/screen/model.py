@@ -11,7 +11,9 @@ from mtmc_engine.core.action import Action, ScoredAction
 from mtmc_engine.core.events import (
     AnyEvent,
     BestChanged,
+    BudgetChanged,
     CandidateReady,
+    CoderWaits,
     Decided,
     DecisionNeeded,
     Exported,
@@ -22,6 +24,9 @@ from mtmc_engine.core.events import (
     Notice,
     PhaseChanged,
     PlanProposed,
+    PromptReady,
+    ReplyFinished,
+    ReplyPart,
     RunPaused,
     SessionFinished,
     SessionStarted,
@@ -42,7 +47,8 @@ class Node:
     """A program of the tree, or a candidate on its way into it.
 
     state: "open", "kept", "rejected" or "failed", as the engine says.
-    gates: results so far; `gate` is the one that runs now.
+    attempt, sample: which candidate of its step it is; attempts count from 1, samples from 0.
+    gates: results so far; `gate` is the one that runs now. ptx: what the compile gate kept.
     """
 
     id: str
@@ -54,8 +60,10 @@ class Node:
     step: int = 0
     probability: float | None = None
     attempt: int = 1
+    sample: int = 0
     gates: tuple[GateResult, ...] = ()
     gate: Gate | None = None
+    ptx: str = ""
     regions: tuple[Region, ...] = ()
     verdict: Verdict | None = None
     measurement: Measurement | None = None
@@ -70,22 +78,46 @@ class Node:
 
 @dataclass(frozen=True)
 class Pending:
-    """A step that the coder works on: it has no node yet."""
+    """A step that the coder works on: its next candidate is not there yet."""
 
     step: int
     node: str
     action: Action
     probability: float
     attempt: int
+    repair: str = ""
+    samples: int = 1
+
+
+Place = tuple[int, int, int]
+"""Step, attempt and sample."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One prompt and what came back. parts: slices of the reply, each with whether it is thinking.
+
+    reply: None while it comes.
+    """
+
+    prompt: PromptReady | None = None
+    parts: tuple[tuple[str, bool], ...] = ()
+    reply: ReplyFinished | None = None
+
+
+Talks = Mapping[Place, tuple[Exchange, ...]]
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """Everything the panes draw.
 
-    started_at, phase_at: seconds on the client's clock.
+    started_at, phase_at: seconds on the client's clock. told_at: when the phase was last told of.
     at: the node that the plan continues from.
     live: the candidate that is being proven or asked about, "" between steps.
+    begun: the step that was begun last, whose candidates may still come.
+    talks: what was said to and by language models, by place; the last one is the latest.
+    unsent: the prompt that waits to be sent. wait: what the coder waits for since `wait_at`.
     """
 
     session: SessionStarted | None = None
@@ -93,10 +125,17 @@ class Snapshot:
     phase: PhaseChanged | None = None
     started_at: float = 0.0
     phase_at: float = 0.0
+    told_at: float = 0.0
     nodes: Mapping[str, Node] = field(default_factory=lambda: MappingProxyType({}))
     costs: Mapping[str, tuple[GroupCost, ...]] = field(default_factory=lambda: MappingProxyType({}))
     proposal: PlanProposed | None = None
     pending: Pending | None = None
+    begun: Pending | None = None
+    talks: Talks = field(default_factory=lambda: MappingProxyType({}))
+    unsent: PromptReady | None = None
+    wait: CoderWaits | None = None
+    wait_at: float = 0.0
+    budget: BudgetChanged | None = None
     live: str = ""
     at: str = ORIGINAL
     step: int = 0
@@ -131,7 +170,15 @@ class Snapshot:
 
     def waiting(self, node: Node) -> bool:
         """The user is asked whether to keep this program."""
-        return self.question is not None and not self.stopping and self.question.node == node.id
+        question = self.question
+        if question is None or question.about != "program" or self.stopping:
+            return False
+        return question.node == node.id
+
+    @property
+    def converses(self) -> bool:
+        """The coder asks a language model, or has asked one."""
+        return bool(self.talks) or (self.session is not None and bool(self.session.coder_address))
 
     @property
     def stopping(self) -> bool:
@@ -169,7 +216,8 @@ def _(event: SessionStarted, snapshot: Snapshot, now: float) -> Snapshot:
 def _(event: PhaseChanged, snapshot: Snapshot, now: float) -> Snapshot:
     """The clock of a phase runs on while only its detail and count change."""
     same = snapshot.phase is not None and snapshot.phase.phase == event.phase
-    return replace(snapshot, phase=event, phase_at=snapshot.phase_at if same else now)
+    began = snapshot.phase_at if same else now
+    return replace(snapshot, phase=event, phase_at=began, told_at=now)
 
 
 @_apply.register
@@ -177,8 +225,10 @@ def _(event: TaskOpened, snapshot: Snapshot, now: float) -> Snapshot:
     """A task begins, or begins anew on a changed source: with a tree of its own."""
     return replace(
         Snapshot(snapshot.session, event, snapshot.phase, snapshot.started_at, snapshot.phase_at),
+        told_at=snapshot.told_at,
         notices=snapshot.notices,
         paused=snapshot.paused,
+        budget=snapshot.budget,
     )
 
 
@@ -199,6 +249,10 @@ def _(event: NodeAdded, snapshot: Snapshot, now: float) -> Snapshot:
         regions=event.regions or (known.regions if known else ()),
         verdict=verdict,
         measurement=measurement,
+        step=event.step or (known.step if known else 0),
+        attempt=event.attempt,
+        sample=event.sample,
+        coder=event.coder or (known.coder if known else ""),
     )
     moved = _with_node(snapshot, node)
     if measurement is not None and measurement.groups:
@@ -214,13 +268,60 @@ def _(event: PlanProposed, snapshot: Snapshot, now: float) -> Snapshot:
 
 @_apply.register
 def _(event: StepStarted, snapshot: Snapshot, now: float) -> Snapshot:
-    pending = Pending(event.step, event.node, event.action, event.probability, event.attempt)
-    return replace(snapshot, pending=pending, step=event.step, question=None)
+    pending = Pending(
+        event.step,
+        event.node,
+        event.action,
+        event.probability,
+        event.attempt,
+        event.repair,
+        event.samples,
+    )
+    quiet = _quiet(snapshot)
+    return replace(quiet, pending=pending, begun=pending, step=event.step, question=None)
+
+
+@_apply.register
+def _(event: PromptReady, snapshot: Snapshot, now: float) -> Snapshot:
+    place = (event.step, event.attempt, event.sample)
+    moved = _with_talk(snapshot, place, (*snapshot.talks.get(place, ()), Exchange(event)))
+    return replace(moved, unsent=event if event.waits else None, wait=None)
+
+
+@_apply.register
+def _(event: ReplyPart, snapshot: Snapshot, now: float) -> Snapshot:
+    place = (event.step, event.attempt, event.sample)
+    *earlier, last = snapshot.talks.get(place) or (Exchange(),)
+    slices = (*last.parts, (event.text, event.thinking))
+    return _with_talk(_quiet(snapshot), place, (*earlier, replace(last, parts=slices)))
+
+
+@_apply.register
+def _(event: ReplyFinished, snapshot: Snapshot, now: float) -> Snapshot:
+    place = (event.step, event.attempt, event.sample)
+    *earlier, last = snapshot.talks.get(place) or (Exchange(),)
+    return _with_talk(_quiet(snapshot), place, (*earlier, replace(last, reply=event)))
+
+
+@_apply.register
+def _(event: CoderWaits, snapshot: Snapshot, now: float) -> Snapshot:
+    """What came of a reply before it broke off is void; with several at once one cannot know."""
+    moved = replace(_quiet(snapshot), wait=event, wait_at=now)
+    coming = [p for p, said in moved.talks.items() if said[-1].parts and said[-1].reply is None]
+    if len(coming) != 1:
+        return moved
+    *earlier, last = moved.talks[coming[0]]
+    return _with_talk(moved, coming[0], (*earlier, replace(last, parts=())))
+
+
+@_apply.register
+def _(event: BudgetChanged, snapshot: Snapshot, now: float) -> Snapshot:
+    return replace(snapshot, budget=event)
 
 
 @_apply.register
 def _(event: CandidateReady, snapshot: Snapshot, now: float) -> Snapshot:
-    begun = snapshot.pending or _edited(snapshot, event.node)
+    begun = snapshot.pending or snapshot.begun or _of_node(snapshot, snapshot.live)
     node = Node(
         event.node,
         event.parent,
@@ -230,16 +331,19 @@ def _(event: CandidateReady, snapshot: Snapshot, now: float) -> Snapshot:
         diff=event.diff,
         step=begun.step if begun else snapshot.step,
         probability=begun.probability if begun else None,
-        attempt=begun.attempt if begun else 1,
+        attempt=event.attempt,
+        sample=event.sample,
         coder=event.coder,
         seconds=event.seconds,
     )
-    return replace(_with_node(snapshot, node), live=event.node, pending=None, question=None)
+    moved = _with_node(_quiet(snapshot), node)
+    return replace(moved, live=event.node, pending=None, question=None)
 
 
 @_apply.register
 def _(event: GateStarted, snapshot: Snapshot, now: float) -> Snapshot:
-    return _change(snapshot, event.node, gate=event.gate)
+    moved = replace(snapshot, live=event.node) if event.node in snapshot.nodes else snapshot
+    return _change(moved, event.node, gate=event.gate)
 
 
 @_apply.register
@@ -247,8 +351,11 @@ def _(event: GateFinished, snapshot: Snapshot, now: float) -> Snapshot:
     node = snapshot.nodes.get(event.node)
     if node is None:
         return snapshot
+    ptx = event.result.code.get("ptx", node.ptx)
+    if node.verdict is not None:  # told again where a session goes on
+        return _change(snapshot, event.node, ptx=ptx)
     others = tuple(result for result in node.gates if result.gate != event.result.gate)
-    return _change(snapshot, event.node, gate=None, gates=(*others, event.result))
+    return _change(snapshot, event.node, gate=None, gates=(*others, event.result), ptx=ptx)
 
 
 @_apply.register
@@ -272,13 +379,15 @@ def _(event: VerdictReached, snapshot: Snapshot, now: float) -> Snapshot:
 
 @_apply.register
 def _(event: DecisionNeeded, snapshot: Snapshot, now: float) -> Snapshot:
-    live = "" if event.action.kind == "stop" else event.node
-    return replace(snapshot, question=event, live=live, pending=None, step=event.step)
+    asks_about_it = event.about == "program" and event.action.kind != "stop"
+    live = event.node if asks_about_it else ""
+    quiet = _quiet(snapshot)
+    return replace(quiet, question=event, live=live, pending=None, step=event.step)
 
 
 @_apply.register
 def _(event: Decided, snapshot: Snapshot, now: float) -> Snapshot:
-    moved = replace(snapshot, question=None)
+    moved = replace(_quiet(snapshot), question=None)
     if event.action.kind == "stop":
         return moved
     if event.choice == "approve":
@@ -323,8 +432,19 @@ def _(event: Failed, snapshot: Snapshot, now: float) -> Snapshot:
     return replace(_at_rest(snapshot, now), failure=event)
 
 
-def _edited(snapshot: Snapshot, node: str) -> Pending | None:
-    """The step of a candidate that is there already: the user's edit is its next attempt."""
+def _quiet(snapshot: Snapshot) -> Snapshot:
+    """No prompt waits any more, and the coder does not."""
+    if snapshot.unsent is None and snapshot.wait is None:
+        return snapshot
+    return replace(snapshot, unsent=None, wait=None)
+
+
+def _with_talk(snapshot: Snapshot, place: Place, said: tuple[Exchange, ...]) -> Snapshot:
+    return replace(snapshot, talks=MappingProxyType({**snapshot.talks, place: said}))
+
+
+def _of_node(snapshot: Snapshot, node: str) -> Pending | None:
+    """The step of a candidate that is there already, for the user's edit of it."""
     known = snapshot.nodes.get(node)
     if known is None or known.action is None:
         return None
@@ -333,13 +453,19 @@ def _edited(snapshot: Snapshot, node: str) -> Pending | None:
         known.parent or "",
         known.action,
         known.probability or 0.0,
-        known.attempt + 1,
+        known.attempt,
     )
 
 
 def _at_rest(snapshot: Snapshot, now: float) -> Snapshot:
     return replace(
-        snapshot, question=None, pending=None, live="", phase=None, ended_at=now, paused=False
+        _quiet(snapshot),
+        question=None,
+        pending=None,
+        live="",
+        phase=None,
+        ended_at=now,
+        paused=False,
     )
 
 

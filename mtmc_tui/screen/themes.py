@@ -117,7 +117,7 @@ def check_name(name: str, user_folder: Path | None = None) -> None:
     if user_folder is not None:
         names += [theme.name for theme in load_folder(user_folder).themes]
     if name not in names:
-        raise UsageError(f"Unknown theme {name!r}{_nearest(name, names)}.")
+        raise UsageError(f"Unknown theme {name!r}{_nearest(name, names)}")
 
 
 def variable_defaults(theme: Theme) -> dict[str, str]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from mtmc_engine.core.action import ScoredAction
 from mtmc_tui.screen.glyphs import UNICODE, Glyphs
-from mtmc_tui.screen.model import Node, Snapshot
+from mtmc_tui.screen.model import Exchange, Node, Place, Snapshot
 
 PANES = ("Plan", "Regions", "Code", "Proof", "Time")
 PLAN, REGIONS, CODE, PROOF, TIME = range(1, 6)
-TABS = ("diff", "source", "reference", "ptx")
+TALK_TABS = ("prompt", "reply")
+TABS = ("diff", "source", "reference", "ptx", *TALK_TABS)
 OPTION = "option:"
 MORE = "more"
 
@@ -43,6 +44,29 @@ class View:
     def one_pane(self) -> bool:
         """Only the focused pane is drawn."""
         return self.narrow or self.zoomed
+
+
+def tabs_of(snapshot: Snapshot) -> tuple[str, ...]:
+    """The tabs of the code pane: those of prompt and reply only where a language model is asked."""
+    return TABS if snapshot.converses else TABS[: -len(TALK_TABS)]
+
+
+def shown_talks(snapshot: Snapshot, view: View) -> tuple[tuple[Place, tuple[Exchange, ...]], ...]:
+    """What was said in the attempt that is shown, by sample: the coder's present one, else that
+    of the shown program, else the latest.
+    """
+    node = shown_node(snapshot, view)
+    at_work = snapshot.pending if not view.selected else None
+    if at_work is not None:
+        attempt = (at_work.step, at_work.attempt)
+    elif node is not None and (node.step, node.attempt, node.sample) in snapshot.talks:
+        attempt = (node.step, node.attempt)
+    elif snapshot.talks:
+        attempt = tuple(snapshot.talks)[-1][:2]
+    else:
+        return ()
+    places = sorted(place for place in snapshot.talks if place[:2] == attempt)
+    return tuple((place, snapshot.talks[place]) for place in places)
 
 
 def shown_node(snapshot: Snapshot, view: View) -> Node | None:

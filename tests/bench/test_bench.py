@@ -99,8 +99,8 @@ def test_an_interrupt_ends_it_with_the_table(folder, begin, tmp_path):
         (("nowhere",), "no file or folder"),
         (("samples", "--protocol", "lax"), "choose strict or plain"),
         (("samples", "--precision", "fp8"), "choose match or tf32"),
-        (("samples", "--budget", "0"), "more than 0"),
-        (("samples", "--jobs", "-1"), "more than 0"),
+        (("samples", "--budget", "0"), "above 0"),
+        (("samples", "--jobs", "-1"), "from 1"),
     ],
 )
 def test_bad_input_is_one_sentence(begin, arguments, sentence):

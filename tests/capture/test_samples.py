@@ -10,11 +10,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 OPERATORS = {
+    "add_rms_norm": "add pow mean add rsqrt mul mul",
     "cross_entropy": "cross_entropy_loss",
     "gelu": "mul mul mul add mul mul tanh add mul",
     "l2_normalise": "mul sum sqrt clamp div",
     "layer_norm": "layer_norm",
     "linear_relu_sum": "linear relu sum",
+    "matmul_bias_gelu": "matmul add gelu",
     "mlp": "linear gelu linear add",
     "residual_norm": "add layer_norm",
     "rms_norm": "pow mean add rsqrt mul mul",

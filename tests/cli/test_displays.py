@@ -187,7 +187,10 @@ def test_check_judges(place):
             check=False,
         )
         report = json.loads(done.stdout)
-        assert done.returncode == report["exit_code"] == code, report["reason"]
+        assert done.returncode == code, report["reason"]
+        assert list(report) == [
+            *("verdict", "accepted", "reason", "evidence", "gates", "warnings", "measurement")
+        ]
         assert report["accepted"] is (code == 0)
     assert report["verdict"] == "NUMERIC"
 
@@ -239,8 +242,17 @@ def test_interruption(place, display, moment, number, code):
     while any(map(is_alive, children)) and time.perf_counter() < deadline:
         time.sleep(0.02)
     assert [pid for pid in children if is_alive(pid)] == []
-    assert b"--resume" in process.stderr.read()
-    if moment == "values":
+    said = process.stderr.read()
+    assert len(said.splitlines()) == 1
+    lines = process.stdout.read().splitlines()
+    if display == "json":
+        last = json.loads(lines[-1])
+        assert last["event"] == ("failed" if moment == "session" else "session_finished")
+        assert last["exit_code"] == code
+    if moment == "session":
+        assert b"nothing to go on with" in said
+    else:
+        assert b"--resume" in said
         again, out, err = finished(place, "--yes", "--resume", "--json", "--steps", "1")
         assert again == 0, err
         events = [json.loads(line) for line in out.splitlines()]
@@ -339,6 +351,6 @@ def test_letters_answer_on_a_terminal(place):
     terminal.type("a good enough\n")
     terminal.wait_for("approve by user: good enough")
     terminal.type("S\n")
-    terminal.wait_for("best n1")
+    terminal.wait_for("best n2")
     assert terminal.process.wait(10) == 0
     assert "\x1b[" in terminal.text

@@ -89,6 +89,10 @@ BEFORE_THE_ENGINE = {
     "steps that are no number": (["op.py", "--steps", "many"], ["--steps", "many"]),
     "no steps": (["op.py", "--steps", "0"], ["--steps 0"]),
     "until that is no ratio": (["op.py", "--until", "fast"], ["--until", "fast", "1.5x"]),
+    "no samples": (["op.py", "--samples", "0"], ["--samples 0", "16"]),
+    "a budget of nothing": (["op.py", "--budget-usd", "0"], ["--budget-usd", "above 0"]),
+    "a budget without end": (["op.py", "--budget-seconds", "inf"], ["--budget-seconds", "above 0"]),
+    "nobody to read": (["op.py", "--yes", "--read-prompts"], ["--read-prompts", "--yes"]),
     "until nothing": (["op.py", "--until", "0"], ["--until"]),
     "two displays": (["op.py", "--json", "--display", "plain"], ["--json", "plain"]),
     "missing value": (["op.py", "--planner"], ["--planner"]),
@@ -198,8 +202,9 @@ def test_check_of_reference(place, arguments, words):
     done = command(place, "check", "op.py", "candidate.py", "--json")
     assert done.returncode == 2
     report = json.loads(done.stdout)
-    assert report["exit_code"] == 2
+    assert report["verdict"] == "REFERENCE_ERROR"
+    assert report["evidence"]["file"] == "op.py"
     assert not report["accepted"]
     for word in words:
-        assert word in report["error"]
+        assert word in report["reason"]
     assert "Traceback" not in done.stderr

@@ -12,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "schedule"))
 
 from operator_graphs import rms_norm, task
 
-from mtmc_engine.coder.seam import CannotImplement, Feedback, make_coder
+from mtmc_engine.coder.make import make_coder
+from mtmc_engine.coder.seam import CannotImplement, CoderAsk, Feedback
 from mtmc_engine.core.action import Action
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.program import Program
@@ -27,7 +28,7 @@ ORIGINAL = Program(render(TASK, root(TASK.graph)), root(TASK.graph))
 
 async def implement(phrase, program=ORIGINAL, feedback=None):
     action = parse_phrase(TASK, program.schedule, phrase)
-    return await make_coder("builtin").implement(TASK, program, action, feedback)
+    return await make_coder("builtin").implement(TASK, program, action, CoderAsk(feedback))
 
 
 async def test_the_candidate_is_a_module_with_one_more_kernel():
@@ -53,7 +54,7 @@ async def test_going_back_to_the_library_gives_the_original_again():
 async def test_an_illegal_step_is_refused_with_its_reason():
     with pytest.raises(CannotImplement, match="not legal"):
         await make_coder("builtin").implement(
-            TASK, ORIGINAL, Action("vectorize", "vectorize r1", "r1")
+            TASK, ORIGINAL, Action("vectorize", "vectorize r1", "r1"), CoderAsk()
         )
 
 
@@ -63,7 +64,7 @@ async def test_a_failed_gate_is_not_answered_with_the_same_source():
         await implement("lower r3", feedback=feedback)
 
 
-@pytest.mark.parametrize("spec", ["builtins", "openai:gpt", "llama:m.gguf", ""])
+@pytest.mark.parametrize("spec", ["builtins", "built-in", ""])
 def test_an_unknown_coder_names_those_that_exist(spec):
     with pytest.raises(UsageError, match="builtin"):
         make_coder(spec)

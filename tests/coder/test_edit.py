@@ -90,7 +90,8 @@ def test_an_edit_of_the_call_makes_everything_by_hand(two_kernels):
     found = edited(operator, program, source)
     assert set(forms(found).values()) == {ByHand}
     assert render(operator, found.schedule) == source
-    assert [a.phrase for a in legal_actions(operator, found.schedule, operator.device)] == ["stop"]
+    offered = legal_actions(operator, found.schedule, operator.device)
+    assert not {a.kind for a in offered} & {"lower", "library", "fuse", "fuse_epilogue"}
 
 
 def test_a_statement_that_acts_on_import_makes_everything_by_hand(two_kernels):
@@ -104,7 +105,7 @@ def test_hand_written_code_is_not_fused_or_lowered_away(two_kernels):
     found = edited(operator, program, program.source.replace("num_warps=4", "num_warps=2", 1))
     offered = legal_actions(operator, found.schedule, operator.device)
     on_r1 = {a.kind for a in offered if "r1" in {a.region, a.other}}
-    assert on_r1 <= {"library"}
+    assert not on_r1 & {"lower", "fuse", "fuse_epilogue", "one_pass"}
 
 
 def test_a_syntax_error_is_said_with_its_line(two_kernels):

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mtmc_engine.core.action import Action
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.events import StepSummary
@@ -17,8 +18,10 @@ from mtmc_engine.core.graph import Graph, GraphInput, TensorSpec
 from mtmc_engine.core.measurement import Measurement, Ratio
 from mtmc_engine.core.program import Group, Program, Schedule, Templated
 from mtmc_engine.core.task import InputSet, Policy, Task
+from mtmc_engine.core.verdict import Class, Gate, GateResult, Verdict
 from mtmc_engine.export.guard import guard_source
 from mtmc_engine.export.write import export_best
+from mtmc_engine.plan.tree import TreeNode
 
 CARD = DeviceCard("Test card", 90, 132, 4800.0, {"fp32": 67.0}, 232448, 60_000_000)
 SPEC = TensorSpec((64, 96), "float32", ("s0", "s1"))
@@ -118,6 +121,15 @@ STEPS = (
         time_us=10.0, time_kind="estimated", ratio_to_original=1.5,
     ),
 )  # fmt: skip
+KERNELS = [{"kernel": "softmax_kernel", "registers": 39}]
+VERDICT = Verdict(
+    Class.UNTIMED, "values 2/2; its time is estimated",
+    (
+        GateResult(Gate.COMPILE, True, 1.2, "1 kernel", {"kernels": KERNELS}),
+        GateResult(Gate.VALUES, True, 0.5, "values 2/2", {"names": ["19x67, with NaN", "0x67"]}),
+    ),
+    ("a & b",),
+)  # fmt: skip
 ESTIMATE = Measurement("estimated", 10.0, {"original": Ratio(1.5, 1.5, 1.5)}, 8.0, "roofline")
 
 
@@ -138,14 +150,18 @@ def make_task(folder: Path, form: str) -> Task:
     )  # fmt: skip
 
 
+def path_to(program: Program) -> tuple[TreeNode, ...]:
+    """The original, and the program that one step made of it."""
+    lower = Action("lower", "lower r1", "r1", reason="r1 reads x <three> times")
+    original = TreeNode("n0", None, None, Program("import torch\n", Schedule(())))
+    return original, TreeNode("n1", "n0", lower, program, VERDICT, ESTIMATE, "kept", 1)
+
+
 def exported(tmp_path: Path, form: str) -> Path:
     source, folder = tmp_path / "source", tmp_path / "out"
     source.mkdir()
     program = Program(MODULE_PROGRAM if form == "module" else FUNCTION_PROGRAM, Schedule(()))
-    answer = export_best(
-        make_task(source, form), program,
-        plan=("lower r1",), steps=STEPS, verdict=None, measurement=ESTIMATE, folder=folder,
-    )  # fmt: skip
+    answer = export_best(make_task(source, form), path=path_to(program), steps=STEPS, folder=folder)
     for file in (source / "scaled_softmax.py", source / "scaling.py"):
         file.unlink()
     assert {path.name for path in folder.iterdir()} == set(answer.files)
@@ -183,7 +199,7 @@ def test_a_wrong_kernel_fails_the_exported_test(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        ("m(torch.randn(4, 5))", "x is not on a GPU"),
+        ("m(torch.randn(4, 5))", "x is not on the current GPU"),
         ("m(torch.randn(4, 5).double())", "x has a shape or dtype that was not proven"),
         ("m(torch.randn(2, 4, 5))", "x has a shape or dtype that was not proven"),
         ("m.double()(torch.randn(4, 5))", "the weights changed dtype"),
@@ -217,7 +233,7 @@ def test_an_estimate_is_never_called_measured(tmp_path: Path) -> None:
     folder = exported(tmp_path, "module")
     report = (folder / "report.html").read_text()
     assert "Nothing was measured" in report
-    assert '10.0 µs <span class="estimated">estimated' in report
+    assert '10.0&nbsp;µs <span class="estimated">estimated' in report
     assert "Estimated, not measured: 10.0 us" in (folder / "scaled_softmax_mtmc.py").read_text()
 
 
@@ -225,8 +241,8 @@ def test_an_unwritable_folder_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
         export_best(
-            make_task(tmp_path, "module"), Program(MODULE_PROGRAM, Schedule(())),
-            plan=(), steps=(), verdict=None, measurement=None, folder=tmp_path / "file" / "out",
+            make_task(tmp_path, "module"), path=path_to(Program(MODULE_PROGRAM, Schedule(()))),
+            steps=(), folder=tmp_path / "file" / "out",
         )  # fmt: skip
 
 

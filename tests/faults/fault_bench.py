@@ -97,10 +97,14 @@ class Bench:
         folder.mkdir()
         text = torch_source(program)
         (folder / "operator_file.py").write_text(text)
-        matrix = TensorSpec((program.rows, program.columns), "float32", ("s0", "s1"))
-        specs = {"x": matrix, "y": matrix, "w": TensorSpec((program.columns,), "float32", ("s1",))}
+        matrix = TensorSpec(program.shape, "float32", ("s0", "s1"))
+        along = "s0" if program.down else "s1"
+        vector = TensorSpec((program.columns,), "float32", (along,))
+        specs = {"x": matrix, "y": matrix, "w": vector}
         given = tuple(GraphInput(name, "input", name, specs[name]) for name in program.uses)
-        node = Node("v", "aten.add.Tensor", ("%x",), {}, (matrix,))
+        result = TensorSpec((program.rows,), "float32", ("s1" if program.down else "s0",))
+        made = result if program.reduced else matrix
+        node = Node("v", "aten.add.Tensor", ("%x",), {}, (made,))
         task = Task(
             file=str(folder / "operator_file.py"),
             digest=hashlib.sha256(text.encode()).hexdigest(),

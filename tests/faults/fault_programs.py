@@ -1,8 +1,9 @@
 """Small random programs over rows: as PyTorch, as a Triton kernel, and as NumPy in float64.
 
 A program is a chain of up to four steps on a matrix x of R rows and C columns, with a second
-matrix y and a vector w of C elements. The Triton form may carry one fault; the NumPy form
-computes the same thing, fault included, and says whether the fault has an effect.
+matrix y and a vector w of C elements; of one program in three the matrices lie the other way
+round, so that it reduces over the first dimension. The Triton form may carry one fault; the NumPy
+form computes the same thing, fault included, and says whether the fault has an effect.
 """
 
 import random
@@ -62,10 +63,13 @@ class Fault:
 
 @dataclass(frozen=True)
 class Program:
+    """down: matrices are stored as columns by rows."""
+
     steps: tuple[Step, ...]
     rows: int
     columns: int
     fault: Fault | None = None
+    down: bool = False
 
     def with_fault(self, fault: Fault):
         return replace(self, fault=fault)
@@ -79,6 +83,15 @@ class Program:
     @property
     def reduced(self):
         return self.steps[-1].kind == "reduce"
+
+    @property
+    def shape(self):
+        """Of a matrix as it is stored."""
+        return (self.columns, self.rows) if self.down else (self.rows, self.columns)
+
+    def at(self, row, column):
+        """Where an element lies, as text of Triton."""
+        return f"{column} * n_rows + {row}" if self.down else f"{row} * n_cols + {column}"
 
 
 def random_program(source: random.Random) -> Program:
@@ -96,7 +109,8 @@ def random_program(source: random.Random) -> Program:
             steps.append(Step("rows", source.choice(ROWS), eps))
     if len(steps) < 4 and source.random() < 0.4:
         steps.append(Step("reduce", source.choice(REDUCTIONS)))
-    return Program(tuple(steps), source.choice([3, 5, 8, 12]), source.choice([7, 16, 21, 32, 45]))
+    rows, columns = source.choice([3, 5, 8, 12]), source.choice([7, 16, 21, 32, 45])
+    return Program(tuple(steps), rows, columns, down=source.random() < 1 / 3)
 
 
 def faults_of(program: Program) -> list[Fault]:
@@ -109,7 +123,11 @@ def faults_of(program: Program) -> list[Fault]:
         for name in program.uses
         for shift in (1, -1)
     ]
+    found += [Fault("index off by one", -1, f"rows of {n}") for n in program.uses if n != "w"]
+    found += [Fault("index off by one", -1, f"out {shift:+d}") for shift in (1, -1)]
     found += [Fault("wrong mask", -1, f"{name} without its last column") for name in program.uses]
+    ends = ("row",) if program.reduced else ("row", "column")
+    found += [Fault("wrong mask", -1, f"out without its last {end}") for end in ends]
     for i, _ in reducing:
         wrong = ("drops the last column", "drops columns after the last 16", "counts padding")
         found += [Fault("wrong mask", i, detail) for detail in wrong]
@@ -117,11 +135,16 @@ def faults_of(program: Program) -> list[Fault]:
     found += [Fault("wrong axis", i, "w by row") for i, step in steps if step.kind == "w"]
     if len(steps) > 1:
         found += [Fault("dropped term", i, "step") for i, step in steps if step.kind != "reduce"]
+    means = ("layer norm", "mean")
+    found += [Fault("dropped term", i, "mean") for i, step in steps if step.name in means]
     for i, step in steps:
         if step.name in WITH_EPS:
             found += [Fault("wrong eps place", i, place) for place in ("outside", "gone")]
     for i, _ in steps:
         found += [Fault("lower precision", i, kind) for kind in ("float16", "bfloat16")]
+    kinds = ("float16", "bfloat16")
+    found += [Fault("lower precision", -1, f"{name} {k}") for name in program.uses for k in kinds]
+    found += [Fault("lower precision", len(steps), kind) for kind in kinds]
     return found
 
 
@@ -135,15 +158,16 @@ def random_fault(program: Program, kind: str, source: random.Random) -> Program 
 
 def torch_source(program: Program) -> str:
     """The reference: a function `operator` and its inputs."""
-    lines = ["import torch", "", f"def operator({', '.join(program.uses)}):", "    v = x"]
+    lines = ["import torch", "", f"def operator({', '.join(program.uses)}):"]
+    turned = [name for name in program.uses if program.down and name != "w"]
+    lines += [f"    {name} = {name}.t()" for name in turned] + ["    v = x"]
     lines += [f"    v = {_torch_step(step)}" for step in program.steps]
-    made = {
-        "x": f"torch.randn({program.rows}, {program.columns})",
-        "y": f"torch.randn({program.rows}, {program.columns})",
-        "w": f"torch.randn({program.columns})",
-    }
+    back = ".t().contiguous()" if program.down and not program.reduced else ""
+    matrix = f"torch.randn{program.shape}"
+    made = {"x": matrix, "y": matrix, "w": f"torch.randn({program.columns})"}
     drawn = ", ".join(made[name] for name in program.uses)
-    return "\n".join([*lines, "    return v", "", "def inputs():", f"    return [{drawn}]", ""])
+    ending = [f"    return v{back}", "", "def inputs():", f"    return [{drawn}]", ""]
+    return "\n".join([*lines, *ending])
 
 
 def _torch_step(step: Step) -> str:
@@ -183,16 +207,15 @@ def triton_source(program: Program) -> str:
         *_loads(program),
         "    v = x",
         *[line for i in range(len(program.steps)) for line in _triton_step(program, i)],
-        "    tl.store(out_ptr + row, v, mask=inside)"
-        if program.reduced
-        else "    tl.store(out_ptr + row * n_cols + cols, v, mask=mask & inside)",
+        *_store(program),
     ]
-    shape = "x.shape[:-1]" if program.reduced else "x.shape"
+    kept = "1:" if program.down else ":-1"
+    shape = f"x.shape[{kept}]" if program.reduced else "x.shape"
     launcher = [
         f"def operator({', '.join(names)}):",
         *[f"    {name} = {name}.contiguous()" for name in names],
         f"    out = torch.empty({shape}, device=x.device, dtype=x.dtype)",
-        "    rows, cols = x.shape",
+        f"    {'cols, rows' if program.down else 'rows, cols'} = x.shape",
         "    if rows and cols:",
         "        sizes = triton.next_power_of_2(cols), triton.next_power_of_2(rows)",
         f"        grid = (triton.cdiv(rows, {TILE_ROWS}),)",
@@ -208,18 +231,48 @@ def triton_source(program: Program) -> str:
 def _loads(program: Program) -> list[str]:
     lines = []
     for name in program.uses:
-        base, rows = ("", "") if name == "w" else ("row * n_cols + ", " & inside")
-        at, mask = "cols", "mask"
-        detail = program.fault.detail if program.fault and program.fault.step < 0 else ""
+        rows = "" if name == "w" else " & inside"
+        row, at, mask = "row", "cols", "mask"
+        detail = _of_loads(program)
+        if detail == f"rows of {name}":
+            row, rows = "(row + 1)", " & (row + 1 < n_rows)"
         if detail.startswith(f"{name} +"):
             at, mask = "cols + 1", "(cols + 1 < n_cols)"
         elif detail.startswith(f"{name} -"):
             at, mask = "cols - 1", "mask & (cols >= 1)"
         elif detail == f"{name} without its last column":
             mask = "(cols < n_cols - 1)"
-        load = f"tl.load({name}_ptr + {base}{at}, mask={mask}{rows}, other=0.0)"
-        lines.append(f"    {name} = {load}")
+        where = at if name == "w" else program.at(row, f"({at})")
+        load = f"tl.load({name}_ptr + {where}, mask={mask}{rows}, other=0.0)"
+        narrow = next((k for k in ("float16", "bfloat16") if detail == f"{name} {k}"), "")
+        rounded = f".to(tl.{narrow}).to(tl.float32)" if narrow else ""
+        lines.append(f"    {name} = {load}{rounded}")
     return lines
+
+
+def _of_loads(program: Program) -> str:
+    """What is wrong with a load or the store, "" for nothing."""
+    return program.fault.detail if program.fault and program.fault.step < 0 else ""
+
+
+def _store(program: Program) -> list[str]:
+    """A shift goes along the columns, or along the rows where one value is left of each."""
+    detail, fault = _of_loads(program), program.fault
+    where = {"row": "row", "cols": "cols"}
+    mask = "inside" if program.reduced else "mask & inside"
+    if detail in ("out +1", "out -1"):
+        moved, size = ("row", "n_rows") if program.reduced else ("cols", "n_cols")
+        where[moved] = f"({moved} {detail[4:]})"
+        mask = f"{mask} & ({where[moved]} >= 0) & ({where[moved]} < {size})"
+    elif detail == "out without its last row":
+        mask += " & (row < n_rows - 1)"
+    elif detail == "out without its last column":
+        mask += " & (cols < n_cols - 1)"
+    lines = []
+    if fault and fault.step == len(program.steps):
+        lines = [f"    v = v.to(tl.{fault.detail}).to(tl.float32)"]
+    at = where["row"] if program.reduced else program.at(where["row"], where["cols"])
+    return [*lines, f"    tl.store(out_ptr + {at}, v, mask={mask})"]
 
 
 def _triton_step(program: Program, number: int) -> list[str]:
@@ -228,7 +281,7 @@ def _triton_step(program: Program, number: int) -> list[str]:
     lines = []
     if here and here.kind == "lower precision":
         lines.append(f"    v = v.to(tl.{here.detail}).to(tl.float32)")
-    if here and here.kind == "dropped term":
+    if here and here.detail == "step":
         return lines
     if step.kind == "unary":
         return [*lines, f"    v = {UNARY[step.name][1].format(v='v')}"]
@@ -272,13 +325,16 @@ def _triton_reduction(program: Program, number: int, here: Fault | None) -> list
         return [*lines, norm, f"    v = v / {wrong.get(place, f'tl.maximum(norm, {eps})')}"]
     if step.name == "layer norm":
         mean = f"    mean = {total(s)} / {count}"
+        if here and here.detail == "mean":
+            mean = "    mean = 0.0"
         squares = f"    ms = {total(f'({s} - mean) * ({s} - mean)')} / {count}"
         return [*lines, mean, squares, f"    v = (v - mean) / {_root(place, eps)}"]
     if step.name == "softmax":
         top = f"    top = {largest(s)}"
         whole = f"    whole = {total(f'tl.exp({s} - top)')}"
         return [*lines, top, whole, "    v = tl.exp(v - top) / whole"]
-    forms = {"sum": total(s), "mean": f"{total(s)} / {count}", "max": largest(s)}
+    divided = "" if here and here.detail == "mean" else f" / {count}"
+    forms = {"sum": total(s), "mean": f"{total(s)}{divided}", "max": largest(s)}
     return [*lines, f"    v = {forms[step.name]}"]
 
 
@@ -292,7 +348,7 @@ def _column(program: Program, number: int) -> list[str]:
     lines = [
         "    down = tl.arange(0, DOWN)[None, :]",
         "    c_mask = down < n_rows",
-        "    c_at = down * n_cols + row % n_cols",
+        f"    c_at = {program.at('down', '(row % n_cols)')}",
         "    c = tl.load(x_ptr + c_at, mask=c_mask, other=0.0)",
     ]
     for step in program.steps[:number]:
@@ -325,14 +381,35 @@ def numpy_result(program: Program, arguments: dict, dtype=np.float64) -> np.ndar
     with np.errstate(all="ignore"):
         for number in range(len(program.steps)):
             v = _numpy_step(program, number, v, given, mask)
-    return v if program.reduced else v[:, :columns]
+        if program.fault and program.fault.step == len(program.steps):
+            v = _rounded(v, program.fault.detail)
+    return _stored(program, v if program.reduced else v[:, :columns])
+
+
+def _stored(program, v):
+    """As it lies in memory that was NaN before."""
+    detail, out = _of_loads(program), np.full_like(v, np.nan)
+    if detail in ("out +1", "out -1"):
+        kept, at = (slice(None, -1), slice(1, None))[:: 1 if detail == "out +1" else -1]
+        out[..., at] = v[..., kept]
+    elif detail == "out without its last row":
+        out[:-1] = v[:-1]
+    elif detail == "out without its last column":
+        out[..., :-1] = v[..., :-1]
+    else:
+        return v
+    return out
 
 
 def _padded(program, name, values, block):
     columns = values.shape[-1]
     wide = np.zeros((*values.shape[:-1], block), values.dtype)
-    detail = program.fault.detail if program.fault and program.fault.step < 0 else ""
-    if detail.startswith(f"{name} +"):
+    detail = _of_loads(program)
+    if detail == f"rows of {name}":
+        wide[:-1, :columns] = values[1:]
+    elif detail in (f"{name} float16", f"{name} bfloat16"):
+        wide[..., :columns] = _rounded(values, detail.split()[1])
+    elif detail.startswith(f"{name} +"):
         wide[..., : columns - 1] = values[..., 1:]
     elif detail.startswith(f"{name} -"):
         wide[..., 1:columns] = values[..., : columns - 1]
@@ -348,7 +425,7 @@ def _numpy_step(program, number, v, given, mask):
     here = fault if fault and fault.step == number else None
     if here and here.kind == "lower precision":
         v = _rounded(v, here.detail)
-    if here and here.kind == "dropped term":
+    if here and here.detail == "step":
         return v
     if step.kind == "unary":
         return eval(UNARY[step.name][2].format(v="v"), {"np": np, "v": v})
@@ -403,12 +480,13 @@ def _numpy_reduction(step, v, mask, here):
         norm = np.sqrt(total(s * s))
         return v / {"outside": norm + eps, "gone": norm}.get(detail, np.maximum(norm, eps))
     if step.name == "layer norm":
-        mean = total(s) / count
+        mean = 0.0 if detail == "mean" else total(s) / count
         return (v - mean) / root(total((s - mean) ** 2) / count)
     if step.name == "softmax":
         top = largest(s)
         return np.exp(v - top) / total(np.exp(s - top))
-    forms = {"sum": total(s), "mean": total(s) / count, "max": largest(s)}
+    divisor = 1 if detail == "mean" else count
+    forms = {"sum": total(s), "mean": total(s) / divisor, "max": largest(s)}
     return forms[step.name][:, 0]
 
 

@@ -106,9 +106,12 @@ def test_without_a_time_of_the_original_only_paired_ratios_count():
     assert tree.best().id == "n2"
 
 
-def test_another_source_for_a_step_is_unproven():
+def test_one_node_stands_for_all_attempts_of_a_step():
     tree = PlanTree(PROGRAM, time(100))
-    node = proven(tree, "n0", time(50, original=2.0))
-    tree.set_program(node, Program("repaired", Schedule(())))
-    assert tree[node].program.source == "repaired"
-    assert tree.best().id == "n0"
+    for attempt in (1, 2, 3):
+        tree.add("n0", step("lower r1"), PROGRAM, 1, attempt=attempt, coder="model")
+    tree.prove("n2", Verdict(Class.FASTER, ""), time(50, original=2.0))
+    assert [node.id for node in tree.one_a_step()] == ["n2"]
+    tree.set_state("n2", "rejected")
+    tree.add("n0", step("lower r1"), PROGRAM, 2)
+    assert [node.id for node in tree.one_a_step()] == ["n2", "n4"]

@@ -132,6 +132,7 @@ def test_an_honest_program_is_timed(contests):
     assert abs(wall - events) < 0.5 * events + 20
 
 
+@pytest.mark.case(31)
 def test_timers_that_a_candidate_replaces_are_not_used(contests):
     timed = contests.time(cheat(PATCHED))
     assert not timed.failed, timed.failed
@@ -140,23 +141,27 @@ def test_timers_that_a_candidate_replaces_are_not_used(contests):
     assert found.measurement.time_us > 1.0
 
 
+@pytest.mark.case(19)
 def test_an_output_of_an_earlier_call_is_numeric(contests):
     found = judged(contests.time(cheat(STALE)))
     assert found.verdict == "NUMERIC"
     assert "earlier result" in found.sentence
 
 
+@pytest.mark.case(19)
 def test_a_state_that_drifts_is_found(contests):
     found = judged(contests.time(cheat(DRIFTING)))
     assert found.verdict == "STATE_DRIFT", found.sentence
 
 
+@pytest.mark.case(25)
 def test_raising_while_timed_gives_no_number(contests):
     timed = contests.time(cheat(RAISES_LATER))
     assert timed.failed == "ValueError: not any more"
     assert timed.sets == ()
 
 
+@pytest.mark.case(25)
 def test_leaving_while_timed_is_told(contests):
     timed = contests.time(cheat(LEAVES_LATER))
     assert "ended its own process" in timed.failed
@@ -164,12 +169,14 @@ def test_leaving_while_timed_is_told(contests):
     assert not again.failed, again.failed
 
 
+@pytest.mark.case(25)
 def test_never_returning_is_a_timeout(contests):
     timed = contests.time(cheat(NEVER_RETURNS), compile_seconds=1.0)
     assert timed.failed.startswith(("TooSlow", "TIMEOUT")), timed.failed
     assert not contests.time(HONEST).failed
 
 
+@pytest.mark.case(5)
 def test_an_output_that_is_written_later_is_suspicious(contests):
     found = judged(contests.time(cheat(LATE)))
     assert found.verdict in ("SUSPICIOUS", "NUMERIC", "STATE_DRIFT"), found.sentence

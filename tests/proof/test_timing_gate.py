@@ -86,6 +86,7 @@ async def test_a_faster_one_is_faster(tmp_path):
     assert proof.measurement.kind == "measured"
 
 
+@pytest.mark.case(27)
 async def test_a_copy_is_not(tmp_path):
     proof, _ = await verdict(tmp_path, recorded(candidate_us=120.0))
     assert proof.speed in (Class.SAME, Class.AMBIGUOUS)
@@ -98,30 +99,36 @@ async def suspicious(tmp_path, words, **changes):
     assert proof.measurement is None
 
 
+@pytest.mark.case(18)
 async def test_below_the_floor_is_suspicious(tmp_path):
     await suspicious(tmp_path, "cannot have done the work", candidate_us=0.5 * FLOOR_US)
 
 
+@pytest.mark.case(31)
 async def test_clocks_that_disagree_are_suspicious(tmp_path):
     names = (EAGER, COPY, CANDIDATE, COMPILED)
     wall = dict.fromkeys(names, 120.0) | {CANDIDATE: 400.0}
     await suspicious(tmp_path, "the clocks disagree", wall_us=wall)
 
 
+@pytest.mark.case(5)
 async def test_work_after_the_last_event_is_suspicious(tmp_path):
     names = (EAGER, COPY, CANDIDATE, COMPILED)
     tail = dict.fromkeys(names, 8.0) | {CANDIDATE: 90.0}
     await suspicious(tmp_path, "after the call's last event", hidden_us=tail)
 
 
+@pytest.mark.case(5)
 async def test_an_output_that_changes_later_is_suspicious(tmp_path):
     await suspicious(tmp_path, "not ready in time", late=(CANDIDATE,))
 
 
+@pytest.mark.case(26)
 async def test_other_code_than_was_judged_is_suspicious(tmp_path):
     await suspicious(tmp_path, "is not the code that was judged", tokens={CANDIDATE: "f" * 64})
 
 
+@pytest.mark.case(25)
 async def test_raising_while_timed_is_runtime_without_a_number(tmp_path):
     recording = msgspec.structs.replace(recorded(failed="ValueError: not now"), sets=())
     proof, outcome = await verdict(tmp_path, recording)
@@ -130,12 +137,14 @@ async def test_raising_while_timed_is_runtime_without_a_number(tmp_path):
     assert proof.measurement is None
 
 
+@pytest.mark.case(25)
 async def test_a_time_out_while_timed(tmp_path):
     recording = msgspec.structs.replace(recorded(failed="TIMEOUT: it hangs"), sets=())
     _, outcome = await verdict(tmp_path, recording)
     assert outcome.verdict is Class.TIMEOUT
 
 
+@pytest.mark.case(19)
 async def test_wrong_outputs_of_timed_calls_leave_no_number(tmp_path):
     wrong = Rechecked(4, "NUMERIC", "all outputs of timed calls are wrong")
     proof, outcome = await verdict(tmp_path, recorded(rechecked=wrong))

@@ -55,7 +55,8 @@ class Contests:
         self.loop = asyncio.new_event_loop()
         self.timer = GpuTimer(self.workshop, Bounds())
         (folder / "operator_file.py").write_text(HEAD + reference)
-        (folder / "lock").touch()
+        for name in ("lock", "lock.gate"):
+            (folder / name).touch()
         self.count = 0
 
     def code(self, source):

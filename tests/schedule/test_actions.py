@@ -170,11 +170,10 @@ def test_a_kernel_level_step_needs_a_kernel():
         apply_action(TASKS["gelu"], root(GRAPHS["gelu"]), Action("vectorize", "vectorize r1", "r1"))
 
 
-def test_every_kind_tells_a_coder_what_to_do():
+def test_every_kind_is_known_by_its_name():
     assert set(KINDS) >= ROOT_KINDS | {"one_pass", "retile", "pipeline", "vectorize"}
     for name, kind in KINDS.items():
         assert name == kind.NAME
-        assert len(kind.GUIDE) > 40
 
 
 def test_a_long_row_can_be_read_in_one_pass_and_that_is_estimated_faster():
@@ -270,7 +269,8 @@ def test_a_judged_step_stays_out_under_its_other_name():
 def test_phrases_are_short_fixed_english():
     pattern = re.compile(
         r"stop|(lower|library|vectorize) r\d+|one pass r\d+|fuse r\d+ into r\d+|fuse after r\d+"
-        r"|retile r\d+ to (\d+x\d+x\d+|[bci]\d+|1 row|\d+ rows)"
+        r"|retile r\d+ to (\d+x\d+x\d+|[bcis]\d+|1 row|\d+ rows)"
+        r"|(split|persist|autotune) r\d+|precision r\d+ tf32x3|reorder r\d+ by \d+"
         r"|pipeline r\d+ with (\d+ stages|\d+ warps|1 warp)"
     )
     for name, graph in GRAPHS.items():

@@ -13,8 +13,8 @@ import pytest
 
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.legal import apply_action, legal_actions
+from mtmc_engine.schedule.original import original_schedule
 from mtmc_engine.schedule.phrases import MAX_TRIE_TOKENS, PhraseBudget
-from mtmc_engine.schedule.regions import root
 from mtmc_engine.system.model_file import bundled
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def states():
     files = sorted(str(file) for file in (ROOT / "samples").glob("[a-z]*.py"))
     found = []
     for task in msgspec.convert(in_child(CAPTURE, *files), list[Task]):
-        schedule = root(task.graph)
+        schedule = original_schedule(task)
         judged: frozenset[str] = frozenset()
         for _ in range(8):
             actions = legal_actions(task, schedule, task.device, judged)

@@ -33,9 +33,14 @@ def test_helper_is_accurate_to_a_few_ulp(name, exact, x):
     assert float((error / np.abs(truth)).max()) < 5 * ULP
 
 
+def test_rounding_is_to_even():
+    x = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 0.49999997, 4194304.5, 8388609.0, -3e9], np.float32)
+    np.testing.assert_array_equal(helper("round_half_even")(x), np.round(x))
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("name", HELPERS)
+@pytest.mark.parametrize("name", sorted(HELPERS.keys() - {"multiply"}))
 def test_helper_at_the_ends(name):
     ends = np.array([0.0, np.inf, np.nan], dtype=np.float32)
-    exact = {"tanh": np.tanh, "log1p": np.log1p, "expm1": np.expm1}[name]
+    exact = {"round_half_even": np.round}.get(name) or getattr(np, name)
     np.testing.assert_array_equal(helper(name)(ends), exact(ends))

@@ -99,10 +99,14 @@ def test_a_retry_keeps_the_candidate_in_sight() -> None:
     snapshot = after(*asked, Decided("n1", 1, LOWER, "retry", "user"))
     assert snapshot.live == "n1"
     snapshot = apply(snapshot, StepStarted(1, "n0", LOWER, 0.8, attempt=2), 9.0)
-    snapshot = apply(snapshot, CandidateReady("n1", "n0", "newer", "", "builtin", 0.0), 9.0)
-    assert snapshot.nodes["n1"].source == "newer"
-    assert snapshot.nodes["n1"].attempt == 2
-    assert snapshot.nodes["n1"].gates == ()
+    assert snapshot.live == "n1"
+    newer = CandidateReady("n2", "n0", "newer", "", "builtin", 0.0, attempt=2)
+    snapshot = apply(snapshot, newer, 9.0)
+    assert snapshot.live == "n2"
+    assert snapshot.nodes["n2"].source == "newer"
+    assert snapshot.nodes["n2"].attempt == 2
+    assert snapshot.nodes["n2"].gates == ()
+    assert snapshot.nodes["n1"].source != "newer"
 
 
 def test_a_question_about_stopping_touches_no_program() -> None:
@@ -190,9 +194,9 @@ def test_an_edited_candidate_keeps_its_step() -> None:
         VerdictReached("n1", proven()),
         DecisionNeeded("n1", 1, LOWER, ("approve", "edit")),
         Decided("n1", 1, LOWER, "edit", "user"),
-        CandidateReady("n1", "n0", "edited", "", "user", 0.0),
-        GateStarted("n1", Gate.VALUES),
-    ).nodes["n1"]
+        CandidateReady("n2", "n0", "edited", "", "user", 0.0, attempt=2),
+        GateStarted("n2", Gate.VALUES),
+    ).nodes["n2"]
     assert (edited.action, edited.step, edited.attempt) == (LOWER, 1, 2)
     assert (edited.source, edited.probability) == ("edited", 0.8)
 

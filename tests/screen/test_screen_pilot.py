@@ -294,7 +294,7 @@ async def test_tabs_of_the_code_pane_by_key_and_mouse() -> None:
         assert seen == ["diff", "source", "reference", "ptx"]
         await pilot.press("left_square_bracket")
         assert app.main.view.tab == "ptx"
-        assert "Sessions do not keep PTX" in screen_text(app)
+        assert "No kernel of this program was compiled ahead of time" in screen_text(app)
         title = app.main.query_one("#pane-3").border_title
         assert title is not None
         await pilot.click("#pane-3", offset=(2 + len("3 Code d"), 0))

@@ -54,6 +54,7 @@ def judged(events):
     ]
 
 
+@pytest.mark.case(24)
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_killed_at_random_moments(start, home, seed):
     """Each kill comes some events later than the last; the sum of all runs is one session."""
@@ -101,6 +102,7 @@ async def test_killed_at_random_moments(start, home, seed):
     assert len(set(phrases)) == len(phrases)
 
 
+@pytest.mark.case(24)
 async def test_continues_at_the_next_step_after_a_failed_one(start, operator):
     """Steps 1 and 3 succeed, 2 does not; the kill comes before step 4."""
 

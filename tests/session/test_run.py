@@ -165,7 +165,7 @@ async def test_edit_is_proven_and_decided_anew(start):
     engine = await start()
     events = await all_events(engine, answer)
     ready = of(events, CandidateReady)
-    assert [r.node for r in ready[:2]] == ["n1", "n1"]
+    assert [(r.node, r.attempt) for r in ready[:2]] == [("n1", 1), ("n2", 2)]
     assert ready[1].coder == "user"
     assert "ASIDE = 1" in ready[1].source
     assert any("syntax error" in n.text for n in of(events, Notice))

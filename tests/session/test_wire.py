@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 
-from mtmc_engine.session.wire import LineWriter, read_lines
+from mtmc_engine.session.wire import LineWriter, receive_lines
 
 
 async def test_a_reader_that_is_slow_blocks_nobody():
@@ -46,7 +46,7 @@ async def test_a_reader_that_is_gone_is_told_once():
 async def test_lines_arrive_whole_and_the_end_is_told():
     reader, writer = os.pipe()
     heard = asyncio.Queue()
-    read_lines(reader, heard.put_nowait)
+    receive_lines(reader, heard.put_nowait)
     for part in (b"on", b"e\ntwo\nthr", b"ee"):
         os.write(writer, part)
         await asyncio.sleep(0.02)

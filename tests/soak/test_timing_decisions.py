@@ -14,6 +14,7 @@ SOAK_RUNS = int(os.environ.get("MTMC_SOAK_RUNS", "3000"))
 FALSE, POWER = 0.01, 0.90
 
 
+@pytest.mark.case(27)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_copy_is_not_faster(model):
     assert share(model, 1.0, {"FASTER"}, 100) <= FALSE

@@ -34,6 +34,17 @@ def test_the_engine_loads_neither_screen_nor_native_libraries() -> None:
     assert not loaded("mtmc_engine.__main__") & {*NATIVE, *SCREEN}
 
 
+def test_transports_load_no_library_of_a_model_in_the_engine() -> None:
+    names = ("openai_chat", "llama_chat", "patience", "capabilities", "meter", "endpoints")
+    modules = [f"mtmc_engine.system.chat.{name}" for name in names]
+    assert not loaded(", ".join(modules)) & {*NATIVE, *SCREEN, "httpx2"}
+
+
+@pytest.mark.parametrize("host", ["http_host", "llama_host"])
+def test_a_chat_host_starts_before_its_library_is_loaded(host: str) -> None:
+    assert not loaded(f"mtmc_engine.system.chat.{host}") & {*NATIVE, "httpx2"}
+
+
 @pytest.mark.parametrize("room", ["core", "schedule", "plan", "planner", "coder", "export"])
 def test_pure_rooms_load_no_native_library(room: str) -> None:
     code = f"""

@@ -16,11 +16,20 @@ from mtmc_engine.system.child import JsonChild
 HOST = """
 import json, os, sys, threading, time
 print("a line that is no answer", flush=True)
+cancelled = set()
 def reply(request):
+    for part in range(request.get("parts", 0)):
+        print(json.dumps({"id": request["id"], "part": part}), flush=True)
+        time.sleep(0.02)
+        if request["id"] in cancelled and not request.get("deaf"):
+            break
     time.sleep(request.get("delay", 0))
     print(json.dumps({"id": request["id"], "got": request.get("value")}), flush=True)
 for line in sys.stdin:
     request = json.loads(line)
+    if request.get("cancel"):
+        cancelled.add(request["cancel"])
+        continue
     if request.get("die"):
         print("dying of", request["die"], file=sys.stderr, flush=True)
         os.abort()
@@ -46,6 +55,46 @@ async def test_answers_reach_their_requests_in_any_order(child):
 async def test_long_lines_travel(child):
     value = "z" * 2_000_000
     assert (await child.request({"value": value}))["got"] == value
+
+
+async def test_parts_come_before_the_answer(child):
+    parts = []
+    answer = await child.request({"value": "end", "parts": 5}, on_part=parts.append)
+    assert (parts, answer) == ([0, 1, 2, 3, 4], {"got": "end"})
+
+
+async def cancelled_after_the_first_part(child, stop_s=5.0, **message):
+    began = asyncio.Event()
+    task = asyncio.create_task(
+        child.request({"parts": 3000, **message}, None, lambda part: began.set(), stop_s)
+    )
+    await asyncio.wait_for(began.wait(), 5)
+    task.cancel()
+    at = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    return time.monotonic() - at
+
+
+async def test_cancelling_ends_a_stream_in_the_child(child):
+    other = asyncio.create_task(child.request({"value": "other", "delay": 0.5}))
+    assert await cancelled_after_the_first_part(child) < 2
+    assert child.alive
+    assert await other == {"got": "other"}
+
+
+async def test_a_child_that_goes_on_streaming_is_killed(child):
+    assert await cancelled_after_the_first_part(child, stop_s=0.2, deaf=True) < 2
+    assert not child.alive
+
+
+async def test_a_receiver_that_fails_fails_its_request_alone(child):
+    def fail(part):
+        raise ValueError(f"part {part} is too much")
+
+    with pytest.raises(ValueError, match="part 0"):
+        await child.request({"parts": 3}, on_part=fail)
+    assert await child.request({"value": 1}) == {"got": 1}
 
 
 async def test_death_is_told_to_all_that_wait_and_to_those_who_come(child):

@@ -69,6 +69,8 @@ def test_all_settings(tmp_path):
 def test_the_settings_page_tells_every_setting_with_its_default():
     rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", PAGE.read_text(), re.MULTILINE)
     told = {name: tomllib.loads(f"value = {default}")["value"] for name, default in rows}
+    unset = re.findall(r"^\| `(\w+)` \| none \|", PAGE.read_text(), re.MULTILINE)
+    told |= dict.fromkeys(unset)
     defaults = msgspec.to_builtins(Config())
     assert told == {**{k: v for k, v in defaults.items() if k != "limits"}, **defaults["limits"]}
 

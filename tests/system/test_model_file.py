@@ -58,6 +58,7 @@ def test_facts_of_a_small_model(tmp_path):
     assert (facts.vocabulary, facts.parameters, facts.quantisation) == (300, 512, "F32")
 
 
+@pytest.mark.case(23)
 def test_every_truncation_is_noticed(tmp_path):
     whole = write_model(tmp_path / "whole.gguf").read_bytes()
     part = tmp_path / "part.gguf"
@@ -83,6 +84,7 @@ def test_a_directory(tmp_path):
     assert "is a directory" in refusal(tmp_path)
 
 
+@pytest.mark.case(23)
 def test_a_git_lfs_pointer(tmp_path):
     pointer = tmp_path / "model.gguf"
     pointer.write_text(

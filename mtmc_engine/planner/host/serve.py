@@ -14,14 +14,17 @@ traceback in its log. The end of standard input ends it too.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from mtmc_engine.planner.reading import Refused
+from mtmc_engine.system import kernel
+from mtmc_engine.system.host_process import Streams, private_streams
 
 if TYPE_CHECKING:
     from mtmc_engine.planner.host.scorer import Scorer
@@ -56,27 +59,6 @@ class Score(Struct, frozen=True, tag_field="op", tag="score"):
 
 
 Request = Load | Prime | Score
-
-
-class Streams(NamedTuple):
-    """The protocol's own ends of the pipes."""
-
-    requests: BinaryIO
-    replies: BinaryIO
-
-
-def private_streams() -> Streams:
-    """Take the protocol off file descriptors 0 and 1.
-
-    llama.cpp and what it links to print to 1 and 2; from here on 1 is what 2 is, the log.
-    """
-    requests = os.fdopen(os.dup(0), "rb")
-    replies = os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return Streams(requests, replies)
 
 
 def load(request: Load) -> tuple[Scorer, dict[str, Any]]:
@@ -121,7 +103,8 @@ def serve(streams: Streams) -> None:
 
 
 def main() -> int:
-    """Serve on standard input and output."""
+    """Serve on standard input and output; a decoding that nobody waits for ends with the engine."""
+    kernel.end_with_parent(os.getppid(), signal.SIGKILL)
     serve(private_streams())
     return 0
 

@@ -13,6 +13,9 @@ from mtmc_engine.proof.wire import Compiled, Launch, Target
 from mtmc_engine.proof.work_names import COMPILE
 from mtmc_engine.system.jobs import Ending, JobResult
 
+# Characters of compiled code that are told and kept in the journal, for each candidate.
+MOST_CODE = 80_000
+
 
 async def compile_candidate(proof: Proof, through: Any) -> Outcome:
     """Runs both gates in one child. `through` is called with the import gate's outcome.
@@ -73,7 +76,20 @@ def _outcome(proof: Proof, compiled: Compiled, result: JobResult) -> Outcome:
         if compiled.trouble.stage == "build":
             evidence["stage"] = "build"
         return Outcome(verdict, sentence, evidence, compiled.trouble.log + result.output[-2000:])
-    return Outcome(None, *_passed(proof, compiled), result.output[-4000:])
+    return Outcome(None, *_passed(proof, compiled), result.output[-4000:], _code(compiled))
+
+
+def _code(compiled: Compiled) -> dict[str, str]:
+    """The PTX of all kernels, one after another under their names, within a bound."""
+    texts: dict[str, None] = {}
+    for launch in compiled.launches:
+        if launch.ptx:
+            texts[f"// {launch.kernel} {launch.configuration}".rstrip() + f"\n{launch.ptx}"] = None
+    whole = "\n\n".join(texts)
+    if len(whole) > MOST_CODE:
+        cut = whole.rindex("\n", 0, MOST_CODE)
+        whole = f"{whole[:cut]}\n// {whole.count(chr(10), cut)} more lines are not kept"
+    return {"ptx": whole} if whole else {}
 
 
 def _passed(proof: Proof, compiled: Compiled) -> tuple[str, dict[str, Any]]:
@@ -104,6 +120,7 @@ def _passed(proof: Proof, compiled: Compiled) -> tuple[str, dict[str, Any]]:
 
 def _told(launch: Launch) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(launch)
+    del told["ptx"]
     return told
 
 

@@ -42,7 +42,7 @@ def find_mutated(proof: Proof) -> Outcome | None:
 
 
 def _aliased(proof: Proof) -> Outcome | None:
-    """Outputs in an input's storage, where the reference's are not."""
+    """Outputs in an input's storage or in one another's, where the reference's are not."""
     if proof.subject.task.policy.inplace:
         return None
     cases = proof.counted()
@@ -54,6 +54,11 @@ def _aliased(proof: Proof) -> Outcome | None:
             which = f"output {bad[0]}" if bad[0] else "its output"
             sentence = f"{which} shares memory with an input or a weight ({name})"
             return Outcome(Class.ALIASED, sentence, {"case": name, "outputs": bad})
+        twice = [path for path in call.shared if path not in proof.truths.cases[call.case].shared]
+        if twice:
+            name = cases[call.case].name
+            sentence = f"output {twice[0]} is the same memory as another output ({name})"
+            return Outcome(Class.ALIASED, sentence, {"case": name, "outputs": twice})
     return None
 
 

@@ -19,12 +19,13 @@ from mtmc_engine.system.jobs import Limits, Workshop
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a gate found. verdict: None where it passes."""
+    """What a gate found. verdict: None where it passes. code: as in GateResult."""
 
     verdict: Class | None
     sentence: str
     evidence: dict[str, Any] = field(default_factory=dict)
     log: str = ""
+    code: dict[str, str] = field(default_factory=dict)
 
 
 def sayable(value: Any) -> Any:

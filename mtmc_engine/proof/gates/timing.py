@@ -12,6 +12,7 @@ from mtmc_engine.proof.timing.estimate import estimated
 from mtmc_engine.proof.timing.gpu_timer import GpuTimer, folder_for, lock_file, stand_limits
 from mtmc_engine.proof.timing.measure import Found, judge_times
 from mtmc_engine.proof.timing.pool import pool_of
+from mtmc_engine.proof.timing.replay import UNRECORDED
 from mtmc_engine.proof.timing.timer import (
     CANDIDATE,
     COMPILED,
@@ -28,12 +29,12 @@ from mtmc_engine.schedule.cost import floor_us
 async def time_it(proof: Proof, timer: Timer | None = None) -> Outcome:
     """Measures or estimates; the class is kept in `proof.speed`.
 
-    timer: None for the GPU of this machine.
+    timer: None for the GPU of this machine, or an estimate without one.
     """
     subject = proof.subject
     values = next((r for r in proof.results if r.gate is Gate.VALUES), None)
     proven = values.sentence if values else "values proven"
-    if not subject.task.device.present:
+    if timer is None and not subject.task.device.present:
         proof.measurement = estimated(subject)
         known = proof.measurement is not None
         how = "its time is estimated" if known else "no GPU here to time it"
@@ -48,6 +49,8 @@ async def time_it(proof: Proof, timer: Timer | None = None) -> Outcome:
         proof.tell(Gate.TIMING, done, total, doing)
 
     found = await measured(subject, timer, tell, subject.seed, weights=proof.code.weights)
+    if isinstance(found, str) and found.startswith(UNRECORDED):
+        return Outcome(None, f"{proven}; {found}", {"timing": found})
     if isinstance(found, str):
         verdict = Class.TIMEOUT if _is_timeout(found) else Class.RUNTIME
         return Outcome(verdict, f"while being timed: {found}")
@@ -58,6 +61,8 @@ async def time_it(proof: Proof, timer: Timer | None = None) -> Outcome:
     proof.measurement, proof.speed = found.measurement, found.verdict
     if found.measurement.device.get("throttled"):
         proof.warn("the GPU lowered its clocks while timing")
+    if found.measurement.device.get("replayed"):
+        proof.warn("its times are replayed from a recording: nothing was measured here")
     if found.measurement.device.get("other_processes"):
         proof.warn("other processes are on the GPU")
     return Outcome(None, found.sentence, found.evidence)
@@ -107,7 +112,9 @@ async def measured(
     device = subject.task.device
     floor = floor_us(subject.task, device)
     in_cache = device.l2_bytes / (device.bandwidth_gbs * 1e3)
-    found = judge_times(timed, contest.baseline, floor, max(0.0, floor - in_cache))
+    found = judge_times(
+        timed, contest.baseline, floor, max(0.0, floor - in_cache), subject.original
+    )
     if timed.tokens.get(CANDIDATE, subject.token) != subject.token:
         sentence = "the code that was timed is not the code that was judged"
         return replace(found, verdict=Class.SUSPICIOUS, sentence=sentence)

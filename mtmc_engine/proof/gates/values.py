@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from mtmc_engine.core.errors import WorkerDied
+from mtmc_engine.core.errors import ReferenceFailed
 from mtmc_engine.core.verdict import Class, Gate
 from mtmc_engine.proof import explain
 from mtmc_engine.proof.gates.integrity import find_mutated
@@ -80,6 +80,9 @@ async def _attempt(
     proof.plan = plan
     archive = await truths_for(proof, plan, build)
     proof.truths = archive.truths
+    if not proof.counted():
+        why = proof.truths.cases[0].skipped if proof.truths.cases else "there is none"
+        raise ReferenceFailed(f"{Path(build.file).name}: no case can be judged: {why}.")
     for note in _weaknesses(proof):
         proof.warn(note)
     with _results_folder(subject) as results:
@@ -130,6 +133,7 @@ async def _run(
         "build": msgspec.to_builtins(build),
         "code": msgspec.to_builtins(proof.code),
         "cases": {str(n): msgspec.to_builtins(case) for n, case in cases.items()},
+        "strides": {str(n): proof.truths.cases[n].strides for n in cases},
         "truth": str(truth),
         "results": str(results),
         "buffers": sorted(buffers),
@@ -233,11 +237,12 @@ async def _judged(proof: Proof, archive: Archive, results: Path, stop: str) -> J
 
 
 def _weighed(proof: Proof, judged: Judged) -> Outcome:
-    """The findings in words. Raises WorkerDied where the judge saw other cases than were run."""
+    """The findings in words."""
     came = {c.case for c in proof.ran.calls if c.trouble is None and not c.left_out}
     if set(judged.seen) != came:
         missed = sorted(came.symmetric_difference(judged.seen))
-        raise WorkerDied(f"The judge saw other results than were written (cases {missed}).")
+        sentence = "the results that it left are not those of the calls that it tells of"
+        return Outcome(Class.SUSPICIOUS, sentence, {"cases": missed})
     cases = {n: case for n, case in proof.counted().items() if n in came}
     proof.judged = judged
     for warning in judged.warnings:

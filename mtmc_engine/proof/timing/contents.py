@@ -69,14 +69,19 @@ class Contents:
 
 
 def _on(value: Any, device: str) -> Any:
-    return value.to(device).contiguous() if isinstance(value, torch.Tensor) else value
+    if not isinstance(value, torch.Tensor):
+        return value
+    there = value.to(device)
+    dense = there.stride() == torch.empty_like(there, device="meta").stride()
+    return there if dense else there.clone()
 
 
 def _rolled(value: Any, number: int, count: int) -> Any:
     """The same rows from another one on."""
     if not isinstance(value, torch.Tensor) or not value.dim():
         return value
-    return torch.roll(value, max(1, value.shape[0] * number // count), 0)
+    rolled = torch.roll(value, max(1, value.shape[0] * number // count), 0)
+    return torch.empty_like(value).copy_(rolled)
 
 
 def _copied(value: Any) -> Any:

@@ -6,16 +6,18 @@ import math
 
 from mtmc_engine.core.measurement import Measurement, Ratio
 from mtmc_engine.proof.subject import Subject
-from mtmc_engine.schedule.cost import cost_of, estimate_us, floor_us
+from mtmc_engine.schedule.cost import cost_of, estimate_us, floor_us, is_known
 
 
 def estimated(subject: Subject) -> Measurement | None:
     """The estimated time of a program that has a schedule; None for foreign code.
 
+    None, too, for a program that the user wrote in Triton, of which a roofline knows nothing.
+
     against: estimated ratios to the baselines whose schedules are known. Their ends equal their
     value, since an estimate has no interval.
     """
-    if subject.schedule is None:
+    if subject.schedule is None or not is_known(subject.schedule):
         return None
     task = subject.task
     device = task.device

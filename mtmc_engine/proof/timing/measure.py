@@ -41,19 +41,22 @@ class Found:
     evidence: dict[str, Any]
 
 
-def judge_times(timed: Timed, baseline: str, floor_us: float, least_us: float) -> Found:
+def judge_times(
+    timed: Timed, baseline: str, floor_us: float, least_us: float, original: str = EAGER
+) -> Found:
     """The candidate against `baseline`, over all input sets.
 
     floor_us: of the first input set, for display. least_us: no honest program is faster (the
-    floor less what may stay in the L2 cache). Samples of the candidate must be there.
+    floor less what may stay in the L2 cache). original: the contestant that is the original, ""
+    where the candidate is it itself. Samples of the candidate must be there.
     """
     sets = timed.sets
     noise = max(_noise(one, baseline) for one in sets)
     names = [n for n in sets[0].device_us if n not in (CANDIDATE, COPY)]
     per_set = {name: [_ratio(one, name) for one in sets] for name in names}
     against = {name: geometric_mean(ratios) for name, ratios in per_set.items()}
-    if EAGER in against:
-        against["original"] = against[EAGER]
+    if original in against:
+        against["original"] = against[original]
     measurement = Measurement(
         kind="measured",
         time_us=_time(sets[0], CANDIDATE),

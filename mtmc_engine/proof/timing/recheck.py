@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from mtmc_engine.capture.call import invoke
 from mtmc_engine.proof.timing.contents import Contents
 from mtmc_engine.proof.timing.timer import Rechecked
 from mtmc_engine.proof.tolerance import EPSILON, bound
@@ -119,7 +120,7 @@ class _Witness:
     def _leaves(self, model: Any, arguments: list[Any]) -> list[Any]:
         torch.manual_seed(self.build.seed)
         with torch.no_grad():
-            return [leaf for _, leaf in leaves(model(*arguments))]
+            return [leaf for _, leaf in leaves(invoke(model, arguments, self.build.keywords))]
 
 
 def _arguments(contents: Contents, live: list[Any]) -> list[Any]:

@@ -30,6 +30,7 @@ from typing import Any
 import msgspec
 import torch
 
+from mtmc_engine.capture.call import invoke
 from mtmc_engine.capture.load import Reference
 from mtmc_engine.core.graph import TensorSpec
 from mtmc_engine.proof.timing.clock import Clock, Replay, clock_for, pause
@@ -162,7 +163,7 @@ class _Stand:
     def _called(self, arguments: list[Any]) -> Any:
         assert self.program is not None
         with torch.no_grad():
-            return self.program(*arguments)
+            return invoke(self.program, arguments, self.request.build.keywords)
 
     def _prepare(self, command: dict[str, Any]) -> dict[str, Any]:
         """Calls until three in a row take about as long as the shortest: tuning is then over."""

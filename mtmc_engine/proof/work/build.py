@@ -146,15 +146,15 @@ def import_candidate(code: CandidateCode, source: bytes | None = None) -> Module
     sys.modules[code.module] = module
     lines = importlib.util.decode_source(text).splitlines(keepends=True)
     linecache.cache[code.path] = (len(text), None, lines, code.path)  # for inspect, as Triton uses
-    exec(compile(text, code.path, "exec"), module.__dict__)
+    exec(compile(text, code.path, "exec", dont_inherit=True), module.__dict__)
     return module
 
 
 def find_entry(module: ModuleType, reference: Reference) -> Any:
-    """`ModelNew`, or what stands under the reference's name; None where there is neither."""
-    found = getattr(module, "ModelNew", None)
-    if found is not None:
-        return found
+    """`ModelNew`, or what stands under the launcher's or the reference's name; None without."""
+    for name in ("ModelNew", reference.launcher):
+        if name and getattr(module, name, None) is not None:
+            return getattr(module, name)
     named = getattr(module, reference.entry, None)
     return None if named is reference.target else named
 

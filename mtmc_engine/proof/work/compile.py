@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import torch
 
+from mtmc_engine.capture.call import invoke
 from mtmc_engine.capture.load import Reference
 from mtmc_engine.core.graph import TensorSpec
 from mtmc_engine.proof.wire import Build, CandidateCode, Compiled, Target, Trouble
@@ -59,7 +60,7 @@ def compile_ahead(arguments: dict[str, Any], report: Callable[[Any], None]) -> C
         report({"stage": "build"})
         try:
             made, weights = _built(entry, reference, request.build, model)
-        except Exception as error:
+        except BaseException as error:
             return Compiled(trouble(error, "build", request.code))
     recorder = LaunchRecorder(request.target.card, lambda v: report({"stage": "compile", **v}))
     recorder.install()
@@ -78,6 +79,8 @@ def compile_ahead(arguments: dict[str, Any], report: Callable[[Any], None]) -> C
 
 def _not_found(reference: Reference) -> Trouble:
     names = "ModelNew" if reference.form == "module" else f"ModelNew or {reference.entry}"
+    if reference.launcher not in ("", "ModelNew"):
+        names = f"ModelNew or {reference.launcher}"
     return Trouble("find", "NameError", f"the candidate defines no {names}")
 
 
@@ -102,10 +105,10 @@ def _launches(
             try:
                 arguments = _arguments(reference, request.build, specs, device)
                 with torch.no_grad(), cuda_is(device):
-                    candidate(*arguments)
+                    invoke(candidate, arguments, request.build.keywords)
                 why = ""
                 break
-            except Exception as error:
+            except BaseException as error:
                 if any(error is failure for failure in recorder.failures):
                     return trouble(error, "compile", request.code), ""
                 why = f"{type(error).__name__}: {str(error).strip()[:300]}"

@@ -9,10 +9,11 @@ from torch.utils import _pytree as pytree
 
 from mtmc_engine.capture.draw import resized
 from mtmc_engine.capture.load import Reference
+from mtmc_engine.capture.order import memory_order
 from mtmc_engine.core.graph import TensorSpec
 from mtmc_engine.proof.wire import Build, Case
 from mtmc_engine.proof.work.pattern import pattern_of
-from mtmc_engine.proof.work.tensors import distributed, dtype_name
+from mtmc_engine.proof.work.tensors import Strides, distributed, dtype_name, ordered, strides_of
 
 
 class Draw:
@@ -25,6 +26,7 @@ class Draw:
         tensors = [value for value in flat if isinstance(value, torch.Tensor)]
         self._shapes = tuple(tuple(value.shape) for value in tensors)
         self._dtypes = tuple(dtype_name(value) for value in tensors)
+        self._orders = [memory_order(value.shape, value.stride()) for value in tensors]
         self._patterns = [pattern_of(value) for value in flat]
 
     def inputs(self, case: Case) -> list[Any]:
@@ -44,6 +46,17 @@ class Draw:
         flat = [self._drawn(case, place, value) for place, value in enumerate(flat)]
         return list(pytree.tree_unflatten(flat, tree))
 
+    def strides(self, case: Case) -> Strides:
+        """How the file itself lays these inputs out; () for contiguous and for other layouts.
+
+        At other shapes than its own the dimensions lie in the same order, close together.
+        """
+        if case.layout != "contiguous":
+            return ()
+        if case.own and case.shapes == self._shapes:
+            return strides_of(self._pattern)
+        return strides_of([ordered(*both) for both in zip(case.shapes, self._orders, strict=True)])
+
     def _drawn(self, case: Case, place: int, value: Any) -> Any:
         placed = _placed(value, self.build.device)
         made = distributed(placed, case.distribution, case.seed + place)
@@ -56,4 +69,4 @@ class Draw:
 def _placed(value: Any, device: str) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    return value.detach().to(device).clone(memory_format=torch.contiguous_format)
+    return value.detach().to(device).clone()

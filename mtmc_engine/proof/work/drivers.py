@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from triton.backends.compiler import GPUTarget
+from triton.runtime import jit
 from triton.runtime.driver import driver
 
 from mtmc_engine.core.device import DeviceCard
@@ -76,14 +77,27 @@ class AbsentGpu:
         }
 
 
+def _know_constexpr() -> None:
+    """The interpreter reads annotations as text, and knows `tl.constexpr` by no other name."""
+    known = jit._normalize_ty
+
+    def normalize(annotation: Any) -> str:
+        named = isinstance(annotation, str) and annotation.strip().endswith(".constexpr")
+        return "constexpr" if named else str(known(annotation))
+
+    jit._normalize_ty = normalize
+
+
 def pretend(card: DeviceCard, configurations: int = 64, budget_s: float = 60) -> None:
     """Makes Triton and torch.cuda's questions about the card be answered for `card`.
 
     For processes without a GPU only: launchers ask for the number of multiprocessors, say.
     """
     driver.set_active(AbsentGpu(card, configurations, budget_s))
+    _know_constexpr()
     facts = SimpleNamespace(
         name=card.name,
+        gcnArchName=card.name,
         major=card.arch // 10,
         minor=card.arch % 10,
         multi_processor_count=card.sms,
@@ -94,8 +108,94 @@ def pretend(card: DeviceCard, configurations: int = 64, budget_s: float = 60) ->
         shared_memory_per_block_optin=card.shared_bytes,
         max_threads_per_multi_processor=2048,
     )
-    torch.cuda.get_device_properties = lambda *_, **__: facts
-    torch.cuda.get_device_capability = lambda *_, **__: (facts.major, facts.minor)
-    torch.cuda.get_device_name = lambda *_, **__: card.name
-    torch.cuda.synchronize = lambda *_, **__: None
-    torch.cuda.current_device = lambda: 0
+    answers: dict[str, Any] = {
+        "get_device_properties": facts,
+        "get_device_capability": (facts.major, facts.minor),
+        "get_device_name": card.name,
+        "synchronize": None,
+        "current_device": 0,
+        "device_count": 1,
+        "set_device": None,
+        "empty_cache": None,
+        "memory_allocated": 0,
+        "max_memory_allocated": 0,
+        "reset_peak_memory_stats": None,
+        "mem_get_info": (facts.total_memory, facts.total_memory),
+        "is_current_stream_capturing": False,
+        "current_stream": AbsentStream(),
+        "default_stream": AbsentStream(),
+        "set_stream": None,
+    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, _answering(answer))
+    torch.cuda.Stream = torch.cuda.ExternalStream = AbsentStream
+    torch.cuda.Event = AbsentEvent
+    torch.cuda.device = torch.cuda.device_of = torch.cuda.stream = _Here
+
+
+def _answering(answer: Any) -> Callable[..., Any]:
+    return lambda *_, **__: answer
+
+
+class _Here:
+    """A context that selects the device or stream that there is."""
+
+    def __init__(self, *_: Any) -> None:
+        """Whatever is selected."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """Nothing to go back to."""
+
+
+class AbsentStream(_Here):
+    """A stream where everything has happened as soon as it is called."""
+
+    cuda_stream = 0
+    stream_id = 0
+    device_index = 0
+    device = "cuda:0"
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """All streams are alike."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def wait_stream(self, stream: Any) -> None:
+        """Nothing to wait for."""
+
+    def wait_event(self, event: Any) -> None:
+        """Nothing to wait for."""
+
+    def record_event(self, event: Any = None) -> Any:
+        return event or AbsentEvent()
+
+    def query(self) -> bool:
+        return True
+
+
+class AbsentEvent:
+    """An event that has happened when it is asked."""
+
+    cuda_event = 0
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """All events are alike."""
+
+    def record(self, stream: Any = None) -> None:
+        self.at = time.perf_counter()
+
+    def elapsed_time(self, end: Any) -> float:
+        return float(end.at - self.at) * 1e3
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Nothing to wait for."""
+
+    def query(self) -> bool:
+        return True

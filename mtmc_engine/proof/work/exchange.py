@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from mtmc_engine.capture.order import memory_order
+
 _ALIGNED = 512
 _STAGE_BYTES = 1 << 25
 _HASHED_WHOLE = 1 << 20
@@ -38,9 +40,11 @@ class _Header:
     nbytes: int = 0
 
     def add(self, tensor: torch.Tensor) -> int:
-        plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
-        dtype = str(plain.dtype).removeprefix("torch.")
-        self.forms.append({"dtype": dtype, "shape": list(plain.shape), "at": self.nbytes})
+        plain = tensor.detach().resolve_conj().resolve_neg()
+        order = memory_order(plain.shape, plain.stride()) or tuple(range(plain.dim()))
+        plain = plain.permute(order).contiguous()
+        form = {"dtype": str(plain.dtype).removeprefix("torch."), "shape": list(plain.shape)}
+        self.forms.append({**form, "order": order, "at": self.nbytes})
         self.tensors.append(plain)
         size = plain.numel() * plain.element_size()
         self.nbytes += -(-size // _ALIGNED) * _ALIGNED
@@ -51,7 +55,8 @@ def put(folder: Path, name: str, value: Any, key: str = "") -> str:
     """Writes `value` (tensors in lists, tuples and dictionaries, and JSON values) under a name.
 
     The file appears at once, complete. Returns its fingerprint under a secret key, "" without one.
-    Anything else than a tensor or a JSON value is written as its repr.
+    Dtypes and complex numbers pass as well; anything else is written as its repr. Dimensions
+    keep the order in which they lie in memory.
     """
     header = _Header()
     tree = _encoded(value, header)
@@ -77,8 +82,9 @@ def take(folder: Path, name: str, device: str = "cpu", key: str = "", expected: 
     """
     with (folder / f"{name}.flat").open("rb", buffering=0) as file:
         try:
-            text, tensors, tree = _read(file, device)
-            found = _decoded(tree, tensors)
+            text, tensors, orders, tree = _read(file, device)
+            views = [_ordered(*pair) for pair in zip(tensors, orders, strict=True)]
+            found = _decoded(tree, views)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise Altered(f"{name} cannot be read: {error}") from error
     if expected and _fingerprint(text, tensors, key) != expected:
@@ -91,7 +97,8 @@ def there(folder: Path, name: str) -> bool:
     return (folder / f"{name}.flat").exists()
 
 
-def _read(file: Any, device: str) -> tuple[bytes, list[torch.Tensor], Any]:
+def _read(file: Any, device: str) -> tuple[bytes, list[torch.Tensor], list[list[int]], Any]:
+    """Header, tensors as they lie in the file, the dimensions' order in each, and the value."""
     length = int.from_bytes(file.read(8), "little")
     if not 0 < length <= _MOST_HEADER:
         raise ValueError("it has no header")
@@ -99,7 +106,7 @@ def _read(file: Any, device: str) -> tuple[bytes, list[torch.Tensor], Any]:
     header = json.loads(text)
     begin = -(-(8 + length) // _ALIGNED) * _ALIGNED
     size = os.fstat(file.fileno()).st_size
-    tensors = []
+    tensors, orders = [], []
     for form in header["tensors"]:
         dtype = getattr(torch, form["dtype"])
         shape = tuple(int(n) for n in form["shape"])
@@ -107,7 +114,15 @@ def _read(file: Any, device: str) -> tuple[bytes, list[torch.Tensor], Any]:
         if not (form["at"] >= 0 and begin + form["at"] + nbytes <= size):
             raise ValueError("a tensor lies outside the file")
         tensors.append(_tensor(file, begin + form["at"], nbytes, device).view(dtype).view(shape))
-    return text, tensors, header["tree"]
+        order = list(form["order"])
+        if sorted(order) != list(range(len(shape))):
+            raise ValueError("a tensor's dimensions have no order")
+        orders.append(order)
+    return text, tensors, orders, header["tree"]
+
+
+def _ordered(stored: torch.Tensor, order: list[int]) -> torch.Tensor:
+    return stored.permute([order.index(dim) for dim in range(len(order))])
 
 
 def _tensor(file: Any, at: int, nbytes: int, device: str) -> torch.Tensor:
@@ -175,9 +190,16 @@ def _encoded(value: Any, header: _Header) -> Any:
         return {kind: [_encoded(item, header) for item in value]}
     if isinstance(value, dict):
         return {"dict": [[key, _encoded(item, header)] for key, item in value.items()]}
-    if value is None or type(value) in (bool, int, float, str):
-        return {"plain": value}
-    return {"plain": repr(value)[:200]}
+    return _encoded_leaf(value)
+
+
+def _encoded_leaf(value: Any) -> dict[str, Any]:
+    if isinstance(value, complex):
+        return {"complex": [value.real, value.imag]}
+    if isinstance(value, torch.dtype):
+        return {"dtype": str(value).removeprefix("torch.")}
+    plain = value is None or type(value) in (bool, int, float, str)
+    return {"plain": value if plain else repr(value)[:200]}
 
 
 def _decoded(tree: Any, tensors: list[torch.Tensor]) -> Any:
@@ -189,6 +211,10 @@ def _decoded(tree: Any, tensors: list[torch.Tensor]) -> Any:
         return items if kind == "list" else tuple(items)
     if kind == "dict":
         return {key: _decoded(item, tensors) for key, item in content}
+    if kind == "complex":
+        return complex(*content)
+    if kind == "dtype":
+        return getattr(torch, content)
     return content
 
 

@@ -28,6 +28,10 @@ class CudaIsHere(TorchFunctionMode):  # type: ignore[misc]
     ) -> Any:
         if func in _TO_DEVICE:
             return args[0].to(self.device)
+        if func is torch.Tensor.get_device:
+            return 0
+        if func is torch.device:
+            return func(*args, **(kwargs or {}))
         return func(
             *(self._here(value) for value in args),
             **{name: self._here(value) for name, value in (kwargs or {}).items()},
@@ -42,13 +46,38 @@ class CudaIsHere(TorchFunctionMode):  # type: ignore[misc]
 
 @contextmanager
 def cuda_is(device: str) -> Iterator[None]:
-    """Candidate code in here finds its tensors on "the GPU"; on a real one nothing changes."""
+    """Candidate code in here finds its tensors on "the GPU"; on a real one nothing changes.
+
+    Tensors without memory say truly where they are: torch's own code for them asks.
+    """
     if device.startswith("cuda"):
         yield
         return
+    shown = {**_ON_TENSORS, **({} if device == "meta" else {"device": property(_shown)})}
+    available = torch.cuda.is_available
     with CudaIsHere(device):
-        torch.Tensor.is_cuda = property(lambda tensor: True)
+        torch.cuda.is_available = _yes
+        for name, value in shown.items():
+            setattr(torch.Tensor, name, value)
         try:
             yield
         finally:
-            del torch.Tensor.is_cuda
+            torch.cuda.is_available = available
+            for name in shown:
+                delattr(torch.Tensor, name)
+
+
+def _yes() -> bool:
+    return True
+
+
+# Inherited attributes of tensors that are hidden.
+_ON_TENSORS = {
+    "is_cuda": property(lambda tensor: True),
+    "record_stream": lambda tensor, stream: None,
+}
+
+
+def _shown(tensor: torch.Tensor) -> torch.device:
+    where = torch._C.TensorBase.device.__get__(tensor)
+    return torch.device("cuda", 0) if where.type == "cpu" else where

@@ -21,7 +21,7 @@ from mtmc_engine.proof.work.compare import (
     compare_index,
     same_bits,
 )
-from mtmc_engine.proof.work.exchange import take, there
+from mtmc_engine.proof.work.exchange import Altered, take, there
 from mtmc_engine.proof.work.memory import poison
 from mtmc_engine.proof.work.norms import distance, finite_share, size_of
 
@@ -57,7 +57,10 @@ def judge(arguments: dict[str, Any], report: Callable[[Any], None]) -> Judged:
         if not _arrived(request, number):
             continue
         seen.append(number)
-        finding, share = _case(request, number, case, warnings)
+        try:
+            finding, share = _case(request, number, case, warnings)
+        except _Forged as error:
+            finding, share = Finding(number, "SUSPICIOUS", f"{error} ({case.name})"), 0.0
         if finding is not None:
             findings.append(finding)
         if share > worst:
@@ -79,10 +82,11 @@ def _arrived(request: Request, number: int) -> bool:
 
 @dataclass(frozen=True)
 class _Place:
-    """The case that is looked at, by number."""
+    """The case that is looked at, by number. strided: its inputs are not contiguous in the file."""
 
     number: int
     case: Case
+    strided: bool = False
 
     def unlike(self, verdict: str, what: str, expected: Any, actual: Any) -> Finding:
         """A finding on something other than a value."""
@@ -100,15 +104,11 @@ class _Place:
 def _case(
     request: Request, number: int, case: Case, warnings: list[str]
 ) -> tuple[Finding | None, float]:
-    place = _Place(number, case)
+    place = _Place(number, case, bool(request.truths[number].strides))
     near = request.device
     digest = request.truths[number].digest
-    true = take(Path(request.truth), f"truth-{number}", near, request.key, digest)
-    saved = take(Path(request.results), f"result-{number}")
-    calls = [
-        take(Path(request.results), f"result-{number}.{call}", near)
-        for call in range(saved["calls"])
-    ]
+    true = take(Path(request.truth), f"truth-{case.key}", near, request.key, digest)
+    poisons, calls = _results(request, number, 2 if case.repeat else 1)
     worst = 0.0
     for call, given in enumerate(calls):
         wrong = _structure(place, true, given)
@@ -122,9 +122,49 @@ def _case(
             found = _compared(request, facts, entry, actual)
             worst = max(worst, found.share)
             if found.verdict:
-                trace = _unwritten(actual, saved["poison"][call])
+                trace = _unwritten(actual, poisons[call])
                 return _wrong(place, facts, found, call, trace), worst
     return _repeats(request, place, calls), worst
+
+
+class _Forged(Exception):
+    """What lies among the results was not written by the function that writes them."""
+
+
+def _results(request: Request, number: int, most: int) -> tuple[list[int], list[dict[str, Any]]]:
+    """Poisons and results of a case's calls. Raises _Forged where they are not of the known form.
+
+    The process that writes them also runs the candidate's code.
+    """
+    folder = Path(request.results)
+    try:
+        saved = take(folder, f"result-{number}")
+        poisons = [int(one) for one in saved["poison"]][:most]
+        names = [f"result-{number}.{call}" for call in range(len(poisons))]
+        calls = [take(folder, name, request.device) for name in names]
+    except (Altered, OSError, ValueError, TypeError, KeyError) as error:
+        raise _Forged("its results cannot be read: something else wrote them") from error
+    if not calls or not all(map(_well_formed, calls)):
+        raise _Forged(
+            "its results have another form than those of a call: something else made them"
+        )
+    return poisons, calls
+
+
+def _well_formed(given: Any) -> bool:
+    """Whether a result is as `run._taken` makes it."""
+    if not isinstance(given, dict) or not isinstance(given.get("structure"), str):
+        return False
+    facts, found = given.get("facts"), given.get("leaves")
+    if not isinstance(facts, dict) or not isinstance(found, dict) or facts.keys() != found.keys():
+        return False
+    forms = {"dtype", "shape", "device", "strides", "type"}
+    return all(
+        isinstance(fact, dict)
+        and "type" in fact
+        and (not isinstance(found[path], torch.Tensor) or fact.keys() == forms)
+        for path, fact in facts.items()
+    )
 
 
 def _structure(place: _Place, true: dict[str, Any], given: dict[str, Any]) -> Finding | None:
@@ -136,9 +176,17 @@ def _structure(place: _Place, true: dict[str, Any], given: dict[str, Any]) -> Fi
 
 
 def _form(
-    device: str, place: _Place, facts: OutputFacts, given: dict[str, Any], warnings: list[str]
+    device: str,
+    place: _Place,
+    facts: OutputFacts,
+    given: dict[str, Any],
+    warnings: list[str],
 ) -> Finding | None:
-    """Presence, exact type, shape, dtype, device and strides of one output."""
+    """Presence, exact type, shape, dtype, device and strides of one output.
+
+    Strides must be the reference's for contiguous inputs. For others, those that the file itself
+    makes so included, PyTorch's own operators differ in what they give, and that is only told.
+    """
     name = _named(facts.path)
     form = given["facts"].get(facts.path)
     if form is None:
@@ -161,10 +209,10 @@ def _form(
             return place.unlike(verdict, f"the {what} of {name}", expected, actual)
     if is_value or _strides(facts.shape, facts.strides) == _strides(facts.shape, form["strides"]):
         return None
-    if place.case.layout == "contiguous":
+    if place.case.layout == "contiguous" and not place.strided:
         what = f"the strides of {name}"
         return place.unlike("LAYOUT", what, list(facts.strides), form["strides"])
-    layout = place.case.layout
+    layout = "the file's own" if place.strided else place.case.layout
     warnings.append(f"for {layout} inputs the strides of {name} differ from the reference's")
     return None
 

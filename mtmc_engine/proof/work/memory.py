@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ _GUARD_BYTES = 1 << 16
 # Larger allocations are poisoned but not guarded, so that memory use stays what it is.
 _GUARDED_UP_TO = 1 << 26
 _GUARD_BYTE = 0x7B
+# Of <malloc.h>: new memory is filled with the complement of a byte, freed memory with the byte.
+_M_PERTURB = -6
 
 _UNINITIALISED = {
     torch.empty,
@@ -49,6 +52,16 @@ def poison(dtype: torch.dtype, call: int) -> float | int | bool:
         return call % 2 == 0
     limits = torch.iinfo(dtype)
     return int(limits.max - 3 if call % 2 == 0 else limits.min + (3 if limits.min else 5))
+
+
+def poison_host_memory() -> None:
+    """Fills what the C library hands out from now on in this process, where it knows how (glibc).
+
+    Memory that does not come through PyTorch's functions for empty tensors is poison, too.
+    """
+    tune = getattr(ctypes.CDLL(None), "mallopt", None)
+    if tune is not None:
+        tune(_M_PERTURB, _GUARD_BYTE ^ 0xFF)
 
 
 @dataclass(frozen=True)

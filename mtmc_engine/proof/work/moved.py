@@ -18,21 +18,27 @@ from mtmc_engine.proof.work.widen import Jitter, perturbed, widened
 # Condition errors of small outputs are drawn several times: one draw may be near zero by luck.
 _SMALL = 4096
 _DRAWS = 3
+# How far inputs and results are moved. More than one, since an honest sum is the exact sum of terms
+# that are moved by a few: for a result that is quadratic in rounding, such as the variance of equal
+# numbers, the square of that counts.
+HALF_ULPS = 4.0
 # Integers computed from floats: a threshold within so many half ulp may fall either way.
 _SIDE_ULPS = 16
 
 
 @dataclass(frozen=True)
 class Nudge:
-    """Moves floating-point tensors, in float64, by half an ulp of the arithmetic.
+    """Moves floating-point tensors, in float64, by HALF_ULPS half ulp of the arithmetic.
 
     seed: of the directions, up or down at random. side: where it is not 0, by so many half ulp,
-    all in that direction, so that every threshold nearby is crossed.
+    all in that direction, so that every threshold nearby is crossed. inside: the side is that of
+    the operators' results in place of the inputs, for thresholds that move along with the inputs.
     """
 
     tf32: bool
     seed: int
     side: int = 0
+    inside: bool = False
 
     def of(self, value: Any) -> Any:
         """A floating-point tensor in float64, moved; anything else as it is."""
@@ -40,20 +46,24 @@ class Nudge:
             return value
         kind = arithmetic(dtype_name(value))
         unit = TF32_EPSILON if self.tf32 and kind == "float32" else EPSILON[kind]
+        if self.inside:
+            return widened(value)
         if self.side:
-            return widened(value) * (1 + self.side * unit / 2)
+            return perturbed(widened(value), self.side * unit / 2)
         generator = torch.Generator(value.device).manual_seed(self.seed + value.numel())
-        return perturbed(widened(value), unit / 2, generator)
+        return perturbed(widened(value), HALF_ULPS * unit / 2, generator)
 
     def jitter(self, inputs: list[Any]) -> Jitter | None:
         """Moves what operators return, too, by as much; not TF32's, which is for factors only."""
-        if self.side:
+        if self.side and not self.inside:
             return None
         floats = [value for value in pytree.tree_leaves(inputs) if is_float(value)]
         kinds = {arithmetic(dtype_name(value)) for value in floats} or {"float32"}
         unit = max(EPSILON[kind] for kind in kinds)
+        if self.inside:
+            return Jitter(self.side * unit / 2)
         device = floats[0].device if floats else torch.device("cpu")
-        return Jitter(unit / 2, torch.Generator(device).manual_seed(self.seed + 1))
+        return Jitter(HALF_ULPS * unit / 2, torch.Generator(device).manual_seed(self.seed + 1))
 
     def model(self, double: Any, model: Any) -> Any:
         """A copy of `double` with all floating-point state of `model`, moved."""
@@ -93,8 +103,9 @@ class Moved:
         for draw in range(_DRAWS if small else 1):
             yield Nudge(tf32, seed + 7919 * (draw + 1))
         if self._whole:
-            yield Nudge(tf32, 0, -_SIDE_ULPS)
-            yield Nudge(tf32, 0, _SIDE_ULPS)
+            for side in (-_SIDE_ULPS, _SIDE_ULPS):
+                yield Nudge(tf32, 0, side)
+                yield Nudge(tf32, 0, side, inside=True)
 
     def note(self, nudge: Nudge, outputs: list[tuple[str, Any]]) -> None:
         """Takes the results of a nudged call in."""

@@ -14,6 +14,7 @@ from triton.runtime.jit import JITFunction
 
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.proof.wire import Launch
+from mtmc_engine.proof.work.ptx import readable_ptx
 from mtmc_engine.proof.work.resources import usage
 
 _GRID_LIMITS = (2**31 - 1, 65535, 65535)
@@ -83,6 +84,7 @@ class LaunchRecorder:
                 registers=used.registers if used else None,
                 spill_bytes=used.spill_bytes if used else None,
                 shared_bytes=int(compiled.metadata.shared),
+                ptx=readable_ptx(compiled.asm["ptx"]),
             )
         self.launches.append(launch)
 

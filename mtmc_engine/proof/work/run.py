@@ -13,6 +13,7 @@ import msgspec
 import torch
 from torch.utils import _pytree as pytree
 
+from mtmc_engine.capture.call import invoke
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.proof.timing.lock import among_others
 from mtmc_engine.proof.wire import Build, Call, CandidateCode, Case, Ran, Trace, Trouble
@@ -28,10 +29,17 @@ from mtmc_engine.proof.work.build import (
 from mtmc_engine.proof.work.drivers import pretend
 from mtmc_engine.proof.work.exchange import put, take
 from mtmc_engine.proof.work.here import cuda_is
-from mtmc_engine.proof.work.memory import Guarded
+from mtmc_engine.proof.work.memory import Guarded, poison_host_memory
 from mtmc_engine.proof.work.record import Budget, TooManyPrograms, count_launches
 from mtmc_engine.proof.work.state import GlobalState
-from mtmc_engine.proof.work.tensors import laid_out, leaves, structure
+from mtmc_engine.proof.work.tensors import (
+    Strides,
+    laid_out,
+    leaves,
+    shared_outputs,
+    strided,
+    structure,
+)
 from mtmc_engine.proof.work.trace import traced
 from mtmc_engine.proof.work.trouble import trouble
 
@@ -45,7 +53,8 @@ _synchronise = torch._C._cuda_synchronize if torch.backends.cuda.is_built() else
 
 
 class Request(msgspec.Struct, frozen=True):
-    """cases: those to run, by number in the truth folder. truth, results: folders.
+    """cases: those to run, by number. truth, results: folders. strides: of a
+    case's inputs, by number, where the file itself does not make them contiguous.
 
     buffers: names of buffers whose values after a call are results. card: None on a GPU.
     lock: of the device, "" without one.
@@ -59,6 +68,7 @@ class Request(msgspec.Struct, frozen=True):
     buffers: tuple[str, ...]
     card: DeviceCard | None
     lock: str = ""
+    strides: dict[int, Strides] = {}
 
 
 def run_candidate(arguments: dict[str, Any], report: Callable[[Any], None]) -> Ran:
@@ -76,6 +86,7 @@ def _ran(request: Request, report: Callable[[Any], None]) -> Ran:
     if request.card is not None:
         from mtmc_engine.proof.work import libdevice, narrow
 
+        poison_host_memory()
         pretend(request.card)
         libdevice.provide()
         narrow.provide()
@@ -99,7 +110,7 @@ def _ran(request: Request, report: Callable[[Any], None]) -> Ran:
     changes = before.changes()
     before.restore()
     theirs = model.state_dict() if isinstance(model, torch.nn.Module) else {}
-    actor = _Actor(request, made, budget, frozenset(theirs))
+    actor = _Actor(request, made, budget, frozenset(theirs), before)
     calls: list[Call] = []
     failed: Trouble | None = None
     for number, case in request.cases.items():
@@ -109,8 +120,7 @@ def _ran(request: Request, report: Callable[[Any], None]) -> Ran:
         if call.trouble is not None and not _tolerable(case, call.trouble):
             failed = call.trouble
             break
-    changes += tuple(change for change in before.changes() if change not in changes)
-    before.restore()
+    changes += tuple(change for change in actor.changes if change not in changes)
     trace = None if failed else actor.trace(launched)
     return Ran(tuple(calls), failed, dict(launched), changes, token, trace)
 
@@ -123,8 +133,20 @@ def _tolerable(case: Case, found: Trouble) -> bool:
 class _Actor:
     """The candidate, called case by case; cases of a group get the same tensors."""
 
-    def __init__(self, request: Request, made: Any, budget: Budget, theirs: frozenset[str]) -> None:
-        """theirs: names of the reference's parameters and persistent buffers."""
+    def __init__(
+        self,
+        request: Request,
+        made: Any,
+        budget: Budget,
+        theirs: frozenset[str],
+        globals_: GlobalState,
+    ) -> None:
+        """theirs: names of the reference's parameters and persistent buffers.
+
+        globals_: global state as it was before the candidate; it is put back after each call.
+        """
+        self.globals = globals_
+        self.changes: tuple[str, ...] = ()
         self.request, self.made, self.budget = request, made, budget
         self.group = -1
         self.inputs: list[Any] = []
@@ -141,8 +163,10 @@ class _Actor:
             self.state = {name: (value.detach(), value.detach().clone()) for name, value in named}
 
     def play(self, number: int, case: Case) -> Call:
-        originals = take(Path(self.request.truth), f"inputs-{number}", self.request.build.device)
-        contents, self.tree = pytree.tree_flatten(laid_out(originals, case.layout))
+        originals = take(Path(self.request.truth), f"inputs-{case.key}", self.request.build.device)
+        strides = self.request.strides.get(number, ())
+        placed = strided(originals, strides) if strides else laid_out(originals, case.layout)
+        contents, self.tree = pytree.tree_flatten(placed)
         memory = Guarded()
         self._place(case, contents, memory)
         guards = len(memory._zones)
@@ -156,9 +180,12 @@ class _Actor:
                 poisons.append(self.calls)
                 self.calls += 1
                 _seed(case.seed)
-                with _no_grad(), self._surroundings(memory):
-                    value = self.made(*self._arguments())
-                    self._synchronise()
+                try:
+                    with _no_grad(), self._surroundings(memory):
+                        value = invoke(self.made, self._arguments(), self.request.build.keywords)
+                        self._synchronise()
+                finally:
+                    self._put_back()
                 values.append(value)
                 self._keep(f"result-{number}.{len(poisons) - 1}", value)
         except TooManyPrograms:
@@ -182,9 +209,17 @@ class _Actor:
                 if isinstance(now, torch.Tensor) and not _same(now, was)
             ),
             aliased=self._aliased(value),
+            shared=shared_outputs(value),
             reused=self._reused(values),
             drifted=self._drifted(),
         )
+
+    def _put_back(self) -> None:
+        """Notes what the call did to global state, and undoes it before anything else is done."""
+        found = self.globals.changes()
+        if found:
+            self.changes += tuple(change for change in found if change not in self.changes)
+            self.globals.restore()
 
     def trace(self, launched: Counter[str]) -> Trace | None:
         """Kernels of one call at the declared shapes; None without a GPU."""
@@ -197,7 +232,7 @@ class _Actor:
             self._reset(contents)
             _seed(case.seed)
             with _no_grad():
-                self.made(*self._arguments())
+                invoke(self.made, self._arguments(), self.request.build.keywords)
 
         return traced(call, tuple(launched))
 

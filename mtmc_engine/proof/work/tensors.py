@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from mtmc_engine.capture.results import is_record
 from mtmc_engine.proof.wire import Distribution, Layout
 from mtmc_engine.proof.work.pattern import pattern_of
 
@@ -93,6 +95,40 @@ _REWRITTEN: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] =
 }
 
 
+Strides = tuple[tuple[int, ...], ...]
+
+
+def strides_of(values: Any) -> Strides:
+    """Strides of the tensors among nested values, in order; none where all are contiguous."""
+    tensors = [v for v in pytree.tree_leaves(values) if isinstance(v, torch.Tensor)]
+    if all(tensor.is_contiguous() or any(s < 0 for s in tensor.stride()) for tensor in tensors):
+        return ()
+    return tuple(tuple(tensor.stride()) for tensor in tensors)
+
+
+def ordered(shape: tuple[int, ...], order: tuple[int, ...]) -> torch.Tensor:
+    """A tensor without contents whose dimensions lie in that order; () for their own."""
+    return torch.empty_permuted(shape, order or tuple(range(len(shape))), device="meta")
+
+
+def strided(values: list[Any], strides: Strides) -> list[Any]:
+    """The same contents with those strides, each tensor in its own storage; () for contiguous."""
+    if not strides:
+        return laid_out(values, "contiguous")
+    flat, tree = pytree.tree_flatten(values)
+    given = iter(strides)
+    out = [_with(v, next(given)) if isinstance(v, torch.Tensor) else v for v in flat]
+    return list(pytree.tree_unflatten(out, tree))
+
+
+def _with(value: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """A copy with those strides; along strides of zero all elements are the first."""
+    once = [slice(0, 1) if step == 0 else slice(None) for step in strides]
+    one = value[tuple(once)]
+    made = torch.empty_strided(one.shape, strides, dtype=value.dtype, device=value.device)
+    return made.copy_(one).expand(value.shape)
+
+
 def laid_out(values: list[Any], layout: Layout) -> list[Any]:
     """The same contents in other memory layouts; each tensor has its own storage.
 
@@ -124,7 +160,7 @@ def _stored(value: torch.Tensor, layout: Layout) -> torch.Tensor:
         return wide[..., : value.shape[-1]]
     if layout == "expanded" and _expandable(value):
         return value[:1].clone().expand_as(value)
-    return value.clone(memory_format=torch.contiguous_format)
+    return value.clone()  # dense, its dimensions in the order in which the file lays them
 
 
 def _expandable(value: torch.Tensor) -> bool:
@@ -133,22 +169,48 @@ def _expandable(value: torch.Tensor) -> bool:
 
 
 def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
-    """Leaves of a result with their paths: "[0]", "['loss']"; None leaves are dropped."""
+    """Leaves of a result with their paths: "[0]", "['loss']", ".loss"; None leaves are dropped."""
     if isinstance(value, list | tuple):
         return [leaf for i, item in enumerate(value) for leaf in leaves(item, f"{path}[{i}]")]
     if isinstance(value, dict):
         return [leaf for key, item in value.items() for leaf in leaves(item, f"{path}[{key!r}]")]
+    if is_record(value):
+        return [
+            leaf
+            for field in fields(value)
+            for leaf in leaves(getattr(value, field.name), f"{path}.{field.name}")
+        ]
     return [] if value is None else [(path, value)]
 
 
+def shared_outputs(value: Any) -> tuple[str, ...]:
+    """Paths of tensors that begin where an earlier one of the same result does."""
+    seen: set[int] = set()
+    found = []
+    for path, leaf in leaves(value):
+        if isinstance(leaf, torch.Tensor) and leaf.numel():
+            at = int(leaf.data_ptr())
+            found += [path] if at in seen else []
+            seen.add(at)
+    return tuple(found)
+
+
 def structure(value: Any) -> str:
-    """The result's nesting in words, such as "tuple(tensor, tensor)"."""
+    """The result's nesting in words, such as "tuple(tensor, tensor)".
+
+    torch's own named results, such as that of `max` with a dimension, count as tuples.
+    """
     if isinstance(value, torch.Tensor):
         return "tensor"
     if isinstance(value, list | tuple):
-        return f"{type(value).__name__}({', '.join(structure(item) for item in value)})"
+        named = type(value) in torch.return_types.all_return_types
+        kind = "tuple" if named else type(value).__name__
+        return f"{kind}({', '.join(structure(item) for item in value)})"
     if isinstance(value, dict):
         return f"dict({', '.join(f'{key}={structure(item)}' for key, item in value.items())})"
+    if is_record(value):
+        parts = (f"{f.name}={structure(getattr(value, f.name))}" for f in fields(value))
+        return f"{type(value).__name__}({', '.join(parts)})"
     return type(value).__name__
 
 

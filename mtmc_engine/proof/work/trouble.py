@@ -9,6 +9,9 @@ from mtmc_engine.proof.wire import CandidateCode, Trouble
 # Raised on purpose by code that does not support something.
 _REFUSALS = (AssertionError, ValueError, NotImplementedError, TypeError)
 
+# PyTorch's own word for the same: `view` of a layout that has no such view.
+_NO_VIEW = "view size is not compatible"
+
 
 def trouble(error: BaseException, stage: str, code: CandidateCode, case: int = -1) -> Trouble:
     """A report of an exception; `line` is the innermost line of the candidate's own file."""
@@ -18,6 +21,7 @@ def trouble(error: BaseException, stage: str, code: CandidateCode, case: int = -
         own.append(error.lineno or 0)
     innermost = frames[-1][0].f_code.co_filename if frames else ""
     refusal = innermost == code.path and isinstance(error, _REFUSALS)
+    refusal = refusal or (isinstance(error, RuntimeError) and _NO_VIEW in str(error))
     root = error
     while type(root).__name__ == "InterpreterError" and root.__cause__ is not None:
         root = root.__cause__

@@ -12,8 +12,10 @@ from typing import Any
 
 import msgspec
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import _pytree as pytree
 
+from mtmc_engine.capture.call import invoke
 from mtmc_engine.capture.load import Reference, blamed, described
 from mtmc_engine.core.errors import ReferenceFailed
 from mtmc_engine.proof.tolerance import Norms
@@ -24,7 +26,15 @@ from mtmc_engine.proof.work.draw import Draw
 from mtmc_engine.proof.work.exchange import put
 from mtmc_engine.proof.work.moved import Moved, is_float
 from mtmc_engine.proof.work.norms import distance, finite_share, size_of
-from mtmc_engine.proof.work.tensors import dtype_name, laid_out, leaves, structure
+from mtmc_engine.proof.work.rehearsal import may_index, rehearse
+from mtmc_engine.proof.work.tensors import (
+    dtype_name,
+    laid_out,
+    leaves,
+    shared_outputs,
+    strided,
+    structure,
+)
 from mtmc_engine.proof.work.weak import Weaknesses
 from mtmc_engine.proof.work.widen import Jitter, Widened, in_float64, widened, widened_model
 
@@ -32,21 +42,23 @@ _NONE = Norms(0.0, 0.0)
 
 
 class Request(msgspec.Struct, frozen=True):
-    """folder: where inputs, results and truths go; it exists and is this job's alone.
+    """folder: where inputs, results and truths go; it exists, and nothing else writes there now.
 
-    key: secret under which the truths get their fingerprints.
+    key: secret under which the truths get their fingerprints. known: what earlier jobs for the
+    same build found, of other cases.
     """
 
     build: Build
     cases: tuple[Case, ...]
     folder: str
     key: str = ""
+    known: Truths | None = None
 
 
 def make_truths(arguments: dict[str, Any], report: Callable[[Any], None]) -> Truths:
     """Job: runs the reference on every case. Arguments as in Request.
 
-    Writes per case i: inputs-i (call arguments, contiguous) and truth-i; once: state.
+    Writes per case of key k: inputs-k (call arguments, contiguous) and truth-k; once: state.
     Raises ReferenceFailed where the file's own inputs fail, UsageError as load_reference does.
     """
     request = msgspec.convert(arguments, Request)
@@ -56,19 +68,27 @@ def make_truths(arguments: dict[str, Any], report: Callable[[Any], None]) -> Tru
     model = build_reference(reference, request.build)
     if request.build.randomise:
         randomise(model, request.build.seed)
-    if isinstance(model, torch.nn.Module):
+    if isinstance(model, torch.nn.Module) and request.known is None:
         put(folder, "state", dict(model.state_dict()))
     witness = _Witness(reference, model, request.build, folder, request.key)
+    if request.known is not None:
+        witness.recall(request.known)
     truths: list[Truth] = []
     for number, case in enumerate(request.cases):
-        truths.append(witness.testify(number, case))
+        truths.append(witness.testify(case))
         report({"done": number + 1, "total": len(request.cases), "case": case.name})
     return Truths(
         tuple(truths),
         tuple(witness.notes()),
         witness.weak.independent,
         time.monotonic() - began,
+        witness.own_finite,
+        witness.narrow,
     )
+
+
+class _Refused(Exception):
+    """The reference does not take a case in float64."""
 
 
 @dataclass
@@ -92,36 +112,79 @@ class _Witness:
     ) -> None:
         self.reference, self.model, self.build = reference, model, build
         self.folder, self.key = folder, key
-        self.double = widened_model(model)
         self.draw = Draw(reference, build)
         self.own_finite: float | None = None
         self.weak = Weaknesses()
-        self._narrow = ""
+        self.narrow = ""
+        self._wide = False
+        self._own_shapes: set[tuple[tuple[int, ...], ...]] = set()
+        try:
+            self.double = widened_model(model)
+        except Exception as error:  # a module that cannot be copied
+            self.double, self.narrow = model, described(error)
 
-    def testify(self, number: int, case: Case) -> Truth:
+    def recall(self, known: Truths) -> None:
+        """Goes on where an earlier witness of the same reference ended."""
+        self.own_finite, self.narrow = known.own_finite, known.narrow
+        self._wide = not known.narrow
+
+    def testify(self, case: Case) -> Truth:
         try:
             inputs = self.draw.inputs(case)
+            self._rehearse(case, inputs)
             result = self._call(case, inputs)
         except ReferenceFailed:
             raise
         except Exception as error:  # it need not accept every variant
             return Truth(f"the reference refuses it ({type(error).__name__})")
         floats = [value for _, value in leaves(result.value) if is_float(value)]
+        if _elsewhere(case, result.value):
+            return Truth("the reference broadcasts there what it does not at the declared shapes")
         share = min((finite_share(value) for value in floats), default=1.0)
         if case.own and self.own_finite is None:
             self.own_finite = share
         if self._less_finite(share, case) and case.distribution != "with NaN":
             return Truth("the reference's result is not finite there")
-        saved, facts = self._facts(case, inputs, result)
-        put(self.folder, f"inputs-{number}", inputs)
-        digest = put(self.folder, f"truth-{number}", saved, self.key)
+        try:
+            saved, facts = self._facts(case, inputs, result)
+        except _Refused as error:
+            return Truth(f"the reference refuses it in float64 ({error})")
+        except Exception as error:
+            why = f"its exact result cannot be computed ({described(error)})"
+            if case.own:
+                name = self.reference.source.path.name
+                raise ReferenceFailed(f"{name}: {why}.") from error
+            return Truth(why)
+        put(self.folder, f"inputs-{case.key}", inputs)
+        digest = put(self.folder, f"truth-{case.key}", saved, self.key)
         if (case.layout, case.distribution) == ("contiguous", "own"):
             true = [entry["truth"] for entry in saved["outputs"]]
             self.weak.compare_with_earlier(case, [value for value in true if is_float(value)])
         if case.own:
             self.weak.look(facts, saved["outputs"], result.before)
         repeats = not case.repeat or self._repeats(case, inputs, result)
-        return Truth("", digest, tuple(facts), _aliased(result, self.model), repeats)
+        return Truth(
+            "",
+            digest,
+            tuple(facts),
+            _aliased(result, self.model),
+            shared_outputs(result.value),
+            repeats,
+            self.draw.strides(case),
+        )
+
+    def _rehearse(self, case: Case, inputs: list[Any]) -> None:
+        """Raises where a case of other shapes than the file's own fails on the CPU already."""
+        if case.own:
+            self._own_shapes.add(case.shapes)
+            return
+        on_gpu = self.build.device.startswith("cuda")
+        if on_gpu and case.shapes not in self._own_shapes and may_index(inputs):
+            rehearse(self.model, inputs, self.build.keywords)
+
+    def _laid_out(self, case: Case, inputs: list[Any]) -> list[Any]:
+        strides = self.draw.strides(case)
+        return strided(inputs, strides) if strides else laid_out(inputs, case.layout)
 
     def _less_finite(self, share: float, case: Case) -> bool:
         """Whether other contents overflow where the file's own do not."""
@@ -136,16 +199,16 @@ class _Witness:
         )
 
     def _call(self, case: Case, inputs: list[Any]) -> _Result:
-        arguments, before = (laid_out(inputs, case.layout) for _ in range(2))
+        arguments, before = (self._laid_out(case, inputs) for _ in range(2))
         model = copy.deepcopy(self.model) if _has_state(self.model) else self.model
         torch.manual_seed(case.seed)
         with torch.no_grad():
             if case.own:
                 doing = f"calling {self.reference.entry}"
                 with blamed(self.reference.source, doing, ReferenceFailed):
-                    value = model(*arguments)
+                    value = invoke(model, arguments, self.build.keywords)
             else:
-                value = model(*arguments)
+                value = invoke(model, arguments, self.build.keywords)
         buffers = {} if not _has_state(model) else _changed(self.model, model)
         if self.build.policy.buffers == "ignore":
             buffers = {}
@@ -154,13 +217,22 @@ class _Witness:
     def _exact(
         self, case: Case, inputs: list[Any], model: Any, jitter: Jitter | None = None
     ) -> tuple[_Result, Widened]:
-        """The reference in float64; in its own precision where it refuses that."""
-        if not self._narrow:
+        """The reference in float64; in its own precision where it refuses that.
+
+        Raises _Refused where it takes float64, but not this case: some kernels for one precision
+        check less than others do.
+        """
+        if not self.narrow:
             try:
                 wide = pytree.tree_map(widened, inputs)
-                return self._computed(case, wide, model, in_float64(jitter))
+                found = self._computed(case, wide, model, in_float64(jitter))
             except Exception as error:
-                self._narrow = described(error)
+                if self._wide:
+                    raise _Refused(type(error).__name__) from error
+                self.narrow = described(error)
+            else:
+                self._wide = True
+                return found
         narrow = copy.deepcopy(self.model)
         if isinstance(narrow, torch.nn.Module):
             narrow.load_state_dict(model.state_dict())
@@ -177,11 +249,11 @@ class _Witness:
         model: Any,
         surroundings: AbstractContextManager[Widened],
     ) -> tuple[_Result, Widened]:
-        arguments = laid_out(inputs, case.layout)
+        arguments = self._laid_out(case, inputs)
         torch.manual_seed(case.seed)
-        with torch.no_grad(), surroundings as mode:
+        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), surroundings as mode:
             called = copy.deepcopy(model) if _has_state(model) else model
-            value = called(*arguments)
+            value = invoke(called, arguments, self.build.keywords)
         buffers = _changed(model, called) if _has_state(model) else {}
         flat = pytree.tree_leaves(arguments)
         return _Result(value, flat, buffers, flat), mode
@@ -221,7 +293,10 @@ class _Witness:
         for nudge in moved.nudges(case.seed, self.build.tf32):
             nudged = pytree.tree_map(nudge.of, inputs)
             model = nudge.model(self.double, self.model)
-            result, _ = self._exact(case, nudged, model, nudge.jitter(inputs))
+            try:
+                result, _ = self._exact(case, nudged, model, nudge.jitter(inputs))
+            except Exception:
+                continue
             moved.note(nudge, _outputs(result, list(exact.items())))
         return moved
 
@@ -233,9 +308,9 @@ class _Witness:
     def notes(self) -> list[str]:
         """Weaknesses of the task that show in its own cases."""
         notes = self.weak.notes()
-        if self._narrow:
+        if self.narrow:
             notes.append(
-                f"the reference cannot be computed in float64 ({self._narrow}): "
+                f"the reference cannot be computed in float64 ({self.narrow}): "
                 "errors are measured against its own result"
             )
         return notes
@@ -285,6 +360,13 @@ def _outputs(result: _Result, like: list[tuple[str, Any]] | None = None) -> list
             found.append((f"input {i}", after))
     found += [(f"buffer {name}", value) for name, value in result.buffers.items()]
     return found
+
+
+def _elsewhere(case: Case, value: Any) -> bool:
+    """Whether results have other shapes than the graph says: a size of one was broadcast."""
+    shapes = tuple(tuple(leaf.shape) for _, leaf in leaves(value) if isinstance(leaf, torch.Tensor))
+    known = bool(case.outputs) and len(case.outputs) == len(shapes)
+    return known and not case.own and shapes != case.outputs
 
 
 def _aliased(result: _Result, model: Any) -> tuple[str, ...]:

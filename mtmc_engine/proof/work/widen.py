@@ -139,6 +139,14 @@ def widened_model(model: Any) -> Any:
     return double
 
 
+# Operators without a rounding error of their own.
+_EXACT = frozenset(
+    getattr(torch.ops.aten, name)
+    for name in (
+        *("round", "floor", "ceil", "trunc", "sign", "abs", "neg", "relu", "where"),
+        *("clamp", "clamp_min", "clamp_max", "maximum", "minimum", "amax", "amin"),
+    )
+)
 # Operators that PyTorch computes in one go and others in several steps, each of which rounds.
 _COMPOSITES = (
     *("native_layer_norm", "native_group_norm", "native_batch_norm", "_native_batch_norm_legit"),
@@ -156,14 +164,17 @@ _COMPOSITES = (
 
 
 class Jitter(TorchDispatchMode):  # type: ignore[misc]
-    """Within it, each operator's result is moved by `relative` of itself, up or down at random.
+    """Within it, each operator's result is moved by `relative` of itself.
+
+    Up or down at random; without a generator all in the same direction. What operators give that
+    choose or round to integers is exact and stays.
 
     So does every implementation round its intermediate results (D. S. Parker, Monte Carlo
     arithmetic, 1997); operators that most kernels compute in steps are taken apart. Views and
     results in place are left alone: what they share would be lost.
     """
 
-    def __init__(self, relative: float, generator: torch.Generator) -> None:
+    def __init__(self, relative: float, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.relative, self.generator = relative, generator
         known = [getattr(torch.ops.aten, name) for name in _COMPOSITES if _is_operator(name)]
@@ -180,6 +191,8 @@ class Jitter(TorchDispatchMode):  # type: ignore[misc]
             with self:
                 return self._steps[func](*args, **(kwargs or {}))
         result = func(*args, **(kwargs or {}))
+        if func.overloadpacket in _EXACT:
+            return result
         given = filter(_is_plain, pytree.tree_leaves((args, kwargs)))
         own = {value.untyped_storage().data_ptr() for value in given}
 
@@ -216,10 +229,15 @@ def in_float64(jitter: Jitter | None = None) -> Iterator[Widened]:
         torch.set_default_dtype(before)
 
 
-def perturbed(value: Any, relative: float, generator: torch.Generator) -> Any:
-    """A float64 tensor with each element moved by `relative` of itself, up or down at random."""
+def perturbed(value: Any, relative: float, generator: torch.Generator | None = None) -> Any:
+    """A float64 tensor with each element moved by `relative` of itself.
+
+    Up or down at random; without a generator all in the same direction.
+    """
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return value
+    if generator is None:
+        return value * (1 + relative)
     where = {"generator": generator, "device": generator.device}
     signs = torch.randint(0, 2, value.shape, dtype=torch.int8, **where)
     return signs.to(value).mul_(2 * relative).add_(1 - relative).mul_(value)

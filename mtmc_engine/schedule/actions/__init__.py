@@ -6,13 +6,19 @@ from typing import Protocol
 
 from mtmc_engine.core.action import Action
 from mtmc_engine.schedule.actions import (
+    autotune,
     fuse,
     fuse_epilogue,
     library,
     lower,
     one_pass,
+    persist,
     pipeline,
+    precision,
+    primitive,
+    reorder,
     retile,
+    split,
     stop,
     vectorize,
 )
@@ -20,14 +26,12 @@ from mtmc_engine.schedule.context import Change, Context
 
 
 class Kind(Protocol):
-    """One kind of step.
+    """One kind of step. NAME: the word of the design's table.
 
-    NAME:  the word of the design's table.
-    GUIDE: specification for a coder that writes code: procedure and pitfalls.
+    What a language model is told about a kind lies in the coder's prompts.
     """
 
     NAME: str
-    GUIDE: str
 
     def legal(self, context: Context) -> list[Action]:
         """Every step of this kind that the state allows, with its reason."""
@@ -39,5 +43,16 @@ class Kind(Protocol):
 
 
 OPERATOR_LEVEL: tuple[Kind, ...] = (fuse_epilogue, fuse, lower, library)
-KERNEL_LEVEL: tuple[Kind, ...] = (one_pass, retile, pipeline, vectorize)
+KERNEL_LEVEL: tuple[Kind, ...] = (
+    one_pass,
+    split,
+    precision,
+    primitive,
+    reorder,
+    retile,
+    vectorize,
+    pipeline,
+    persist,
+    autotune,
+)
 KINDS: dict[str, Kind] = {kind.NAME: kind for kind in (*OPERATOR_LEVEL, *KERNEL_LEVEL, stop)}

@@ -9,17 +9,6 @@ from mtmc_engine.schedule.evidence import bytes_text, saved_bytes
 
 NAME = "fuse"
 
-GUIDE = """\
-Make one kernel of two regions of which one reads the other's result.
-1. Start from the kernel of the region that is harder to schedule (a product before a reduction
-   before a pointwise chain) and keep its grid.
-2. Replace the store of the value that passes between them by the operators of the other region,
-   on the block that is already in registers; load what those operators need besides.
-3. Store the value that passed between them only if something else still reads it.
-4. Remove the other kernel and its launch.
-Pitfalls: a row reduction after a product needs whole rows in one program or a second stage;
-broadcast operands are loaded by their own strides; padding lanes must not enter a reduction."""
-
 
 def legal(context: Context) -> list[Action]:
     """Neighbours that fit one template together, with no other region between them."""

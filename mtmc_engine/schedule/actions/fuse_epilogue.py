@@ -9,17 +9,6 @@ from mtmc_engine.schedule.evidence import bytes_text, saved_bytes
 
 NAME = "fuse_epilogue"
 
-GUIDE = """\
-Keep the library call of the region (product, convolution, attention) and make one kernel of all
-operators that follow it.
-1. Leave the call as it is; its result is the new kernel's main input.
-2. Choose the grid by the reduction that follows: one program per row, or per block of elements
-   where there is none.
-3. Load the result once, apply the operators in order in float32, store the final value once.
-4. A bias may move from the call into the kernel only if the sums round in the same way.
-Pitfalls: values that something else still reads have to be stored too; do not copy the result to
-another layout first."""
-
 
 def legal(context: Context) -> list[Action]:
     """Heavy library calls that at least two fusable regions follow."""

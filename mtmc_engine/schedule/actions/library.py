@@ -10,14 +10,6 @@ from mtmc_engine.schedule.regions import regions_of
 
 NAME = "library"
 
-GUIDE = """\
-Remove the region's kernel and launcher and call the library for its operators, one by one, as
-the reference calls them.
-1. Use torch.nn.functional where it has the operator, torch otherwise; same arguments as the
-   reference.
-2. Keep the other regions' kernels as they are, and the values that pass between them.
-Pitfalls: do not change dtypes or layouts on the way; do not leave unused kernels behind."""
-
 
 def legal(context: Context) -> list[Action]:
     """Regions with a kernel of their own."""

@@ -9,18 +9,6 @@ from mtmc_engine.schedule.evidence import microseconds, traffic
 
 NAME = "lower"
 
-GUIDE = """\
-Write the operators of the region as one Triton kernel with its launcher, and call the launcher
-where the library was called.
-1. Choose one program per block of elements (pointwise), per row or few rows (reductions), or per
-   output tile (products). Take sizes and strides from the tensors at run time.
-2. Load each external value once, keep everything between in registers in float32, store once.
-3. Mask every load and store against the true sizes; give masked lanes the neutral element of the
-   reduction that follows (-inf for max, 0 for sum).
-4. Round where the reference rounds: cast to the result's dtype at the store.
-Pitfalls: offsets beyond 2**31 need int64; a block size must be a power of two and a constexpr;
-means divide by the true count, not by the block."""
-
 
 def legal(context: Context) -> list[Action]:
     """Library regions that fit a template."""

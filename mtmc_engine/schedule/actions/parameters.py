@@ -15,13 +15,15 @@ Ranked = tuple[dict[str, Param], GroupCost]
 def ranked(context: Context, group: Group, kind: str) -> list[Ranked]:
     """Variants of a group for an action kind with their cost, fastest first.
 
-    Those that do not fit on the card are left out.
+    Those that do not fit on the card, or that cannot be written, are left out.
     """
     if not isinstance(group.form, Templated):
         return []
+    forms = [(params, changed_form(group.form, params)) for params in context.variants(group, kind)]
     found = [
-        (params, context.cost(Group(group.region, group.nodes, changed_form(group.form, params))))
-        for params in context.variants(group, kind)
+        (params, context.cost(Group(group.region, group.nodes, form)))
+        for params, form in forms
+        if context.is_writable(group.nodes, form)
     ]
     fitting = [item for item in found if math.isfinite(item[1].time_us)]
     return sorted(fitting, key=lambda item: item[1].time_us)
@@ -33,7 +35,10 @@ def best_of(context: Context, group: Group, kind: str) -> Ranked | None:
 
 
 def changed_form(form: Templated, params: dict[str, Param]) -> Templated:
-    """The form with some parameters changed."""
+    """The form with some parameters changed, or another template with these parameters."""
+    if "template" in params:
+        rest = {name: value for name, value in params.items() if name != "template"}
+        return Templated(str(params["template"]), rest)
     return form.with_params(**params)
 
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from mtmc_engine.core.action import Action
 from mtmc_engine.schedule.actions.parameters import ranked, with_parameters
+from mtmc_engine.schedule.by_hand import rewriting, rewritten
 from mtmc_engine.schedule.context import Change, Context
 from mtmc_engine.schedule.evidence import microseconds, percent
 
 NAME = "pipeline"
-
-GUIDE = """\
-Change how the kernel's loop overlaps loads with arithmetic, and nothing else.
-1. Set num_stages (loads in flight) or num_warps (threads per program) at the launch.
-2. More stages hide latency but take shared memory: (block_m + block_n) * block_k * element size
-   each. More warps spread the accumulator over more registers.
-Pitfalls: a loop shorter than the pipeline gains nothing; beyond shared memory the launch fails."""
 
 _PER_REGION = 2
 
@@ -34,9 +28,9 @@ def legal(context: Context) -> list[Action]:
                 f"of {microseconds(now.time_us)}."
             )
             found.setdefault(phrase, Action(NAME, phrase, group.region, "", params, reason))
-    return list(found.values())
+    return [*found.values(), *rewriting(context, NAME)]
 
 
 def change(context: Context, action: Action) -> Change:
-    """The same group with other parameters."""
-    return with_parameters(context, action)
+    """The same group with other parameters, or with its source rewritten."""
+    return rewritten(context, action) or with_parameters(context, action)

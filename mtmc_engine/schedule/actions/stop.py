@@ -8,11 +8,11 @@ from mtmc_engine.schedule.evidence import percent
 
 NAME = "stop"
 
-GUIDE = "Nothing to write: the program stays as it is."
-
 
 def legal(context: Context) -> list[Action]:
     """Always legal. The reason says where the program stands, not that it should go on."""
+    if not context.costs:
+        return [Action(NAME, "stop", reason="The plan ends here.")]
     total = sum(cost.time_us for cost in context.costs.values())
     ideal = sum(cost.of_peak * cost.time_us for cost in context.costs.values())
     reached = ideal / total if total else 1.0

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from mtmc_engine.core.action import Action
 from mtmc_engine.schedule.actions.parameters import best_of, with_parameters
+from mtmc_engine.schedule.by_hand import rewriting, rewritten
 from mtmc_engine.schedule.context import Change, Context
 from mtmc_engine.schedule.evidence import microseconds, percent
 
 NAME = "vectorize"
-
-GUIDE = """\
-Let each thread move 16 bytes at once.
-1. Give a program enough elements: block >= 32 * warps * 16 bytes / element size.
-2. Make neighbouring threads read neighbouring 16-byte pieces: one contiguous range per program,
-   with tl.max_contiguous and tl.multiple_of only where the launcher guarantees them.
-3. Keep the mask uniform along a piece wherever the size is a multiple of the width.
-Pitfalls: a row stride that is not a multiple of the width breaks alignment; more elements a
-thread cost registers."""
 
 
 def legal(context: Context) -> list[Action]:
@@ -33,9 +25,9 @@ def legal(context: Context) -> list[Action]:
             )
             phrase = f"vectorize {group.region}"
             found.append(Action(NAME, phrase, group.region, "", best[0], reason))
-    return found
+    return found + rewriting(context, NAME)
 
 
 def change(context: Context, action: Action) -> Change:
-    """The same group with other parameters."""
-    return with_parameters(context, action)
+    """The same group with other parameters, or with its source rewritten."""
+    return rewritten(context, action) or with_parameters(context, action)

@@ -6,20 +6,24 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from mtmc_engine.schedule.ops import require
-from mtmc_engine.schedule.render.expressions import Text, apply, number
+from mtmc_engine.schedule.ops import Unsupported, require
+from mtmc_engine.schedule.render.expressions import Text, apply, horner, number
+from mtmc_engine.schedule.render.folds import accumulated, fold_text, scan_text
 from mtmc_engine.schedule.render.frame import Frame
+from mtmc_engine.schedule.render.launcher import other_size
 from mtmc_engine.schedule.render.names import Names
 from mtmc_engine.schedule.templates import functions as fn
-from mtmc_engine.schedule.templates.axes import Dim
+from mtmc_engine.schedule.templates.axes import Axis, Dim, leaves
+from mtmc_engine.schedule.templates.folds import identity
 from mtmc_engine.schedule.templates.functions import Level
 from mtmc_engine.schedule.templates.lanes import Lanes
-from mtmc_engine.schedule.templates.space import resolved, storage_axes
+from mtmc_engine.schedule.templates.space import resolved, storage_axes, windows
 from mtmc_engine.schedule.templates.tensors import Number, Value
 from mtmc_engine.schedule.templates.trace import Output, Trace
 
 LONGEST_INLINE = 52
 LONGEST_STORED = 44
+_LOOP_NAMES = ("dx", "dy", "dz")
 
 
 @dataclass
@@ -30,19 +34,25 @@ class Body:
     texts:   expression of each value that is already available, by value.
     helpers: device functions that the statements call.
     given:   names of values; a value that is computed anew keeps its name.
+    sizes:   name -> the launcher's expression of sizes that are not among the frame's.
+    loops:   loop variable of each window axis.
+    carries: what a scan adds from the blocks before, by scan.
     """
 
     program: Trace
     frame: Frame
     tensors: Mapping[str, str]
     names: Names
-    lanes: Lanes = field(default_factory=lambda: Lanes({}, {}))
+    lanes: Lanes = field(default_factory=lambda: Lanes({}, {}, {}))
     lines: list[str] = field(default_factory=list)
     texts: dict[Value, Text] = field(default_factory=dict)
     helpers: set[str] = field(default_factory=set)
     uses: Counter[Value] = field(default_factory=Counter)
     consumers: dict[Value, Value] = field(default_factory=dict)
     given: dict[Value, str] = field(default_factory=dict)
+    sizes: dict[str, str] = field(default_factory=dict)
+    loops: dict[Axis, str] = field(default_factory=dict)
+    carries: dict[Value, str] = field(default_factory=dict)
     explained: bool = False
 
     def __post_init__(self) -> None:
@@ -55,7 +65,7 @@ class Body:
     def emit(self, values: Iterable[Value]) -> None:
         """Makes the values available, operands first."""
         for value in values:
-            if value not in self.texts:
+            if value not in self.texts and not windows(value.axes):
                 self._emit(value)
 
     def _emit(self, value: Value) -> None:
@@ -65,6 +75,10 @@ class Body:
             other = number(self.lanes.guarded[value])
             text = Text(f"tl.where({mask}, {text.text}, {other.text})")
         self._settle(value, text)
+        if value in self.carries:
+            carry = self.carries[value]
+            folded = fold_text(value, self.seen_by(value), self.frame.folding, self.helpers)
+            self.lines.append(accumulated(value.fold, carry, folded))
 
     def settle(self, value: Value, text: str) -> None:
         """Makes a value available that is computed by `text`, named where it is worth a name."""
@@ -86,24 +100,37 @@ class Body:
         """The name that the value has or will have."""
         if value not in self.given:
             wanted = self._wanted(value)
-            self.given[value] = wanted if value.kind == "load" else self.names.fresh(wanted)
+            only = value.kind == "load" or (value.kind == "pick" and self._reads_alone(value))
+            self.given[value] = wanted if only else self.names.fresh(wanted)
         return self.given[value]
 
+    def _reads_alone(self, value: Value) -> bool:
+        """Whether nothing else reads the tensor of a pick that has no name of its own."""
+        readers = [v for v in self.program.values if v.source == value.source]
+        return readers == [value] and not value.word
+
     def _expression(self, value: Value) -> Text:
-        if value.kind == "load":
-            return self._load(value)
-        if value.kind == "count":
-            return self.frame.count(resolved(value.over))
-        if value.kind == "gather":
-            return self._gather(value)
-        if value.kind == "reduce":
-            operand = self.texts[value.operands[0]]
-            return Text(f"tl.{value.fold}({operand.text}, {self.frame.folding})")
-        require(value.kind == "compute", "a matrix product in a row kernel")
-        assert value.function is not None
-        if value.function.helper:
-            self.helpers.add(value.function.helper)
-        return apply(value.function, [self._operand(arg) for arg in value.args])
+        if value.kind == "compute":
+            assert value.function is not None
+            if value.function.helper:
+                self.helpers.add(value.function.helper)
+            return apply(value.function, [self._operand(arg) for arg in value.args])
+        writers = {
+            "load": self._load,
+            "count": lambda value: self._count(resolved(value.over)),
+            "index": lambda value: self._position(leaves(value.over)),
+            "pick": self._pick,
+            "reduce": self._folded,
+            "scan": self._scanned,
+        }
+        require(value.kind in writers, "a matrix product in a row kernel")
+        return writers[value.kind](value)
+
+    def _scanned(self, value: Value) -> Text:
+        block = scan_text(value, self.seen_by(value), self.frame.folding)
+        symbol = "*" if value.fold == "prod" else "+"
+        carry = self.carries.get(value)
+        return Text(f"{carry} {symbol} {block}", Level.SUM) if carry else Text(block)
 
     def _operand(self, arg: Value | Number) -> Text:
         return self.texts[arg] if isinstance(arg, Value) else number(arg)
@@ -137,15 +164,96 @@ class Body:
         offset = self.frame.offset(axes)
         return f"{name}_ptr + {offset.at(Level.SUM)}"
 
-    def _gather(self, value: Value) -> Text:
-        index, where = map(self._operand, value.args)
-        tensor = self.program.loads[value.source]
-        picking = self.frame.picking(resolved(value.over), index)
-        offset = picking.offset(storage_axes(tensor)).at(Level.SUM)
-        row_mask = self.frame.mask(resolved(value.axes))
-        mask = f"{row_mask} & {where.at(Level.SUM)}" if row_mask else where.text
-        pointer = f"{self.tensors[value.source]}_ptr + {offset}"
-        return Text(self._widened(f"tl.load({pointer}, mask={mask}, other=0.0)", value.source))
+    def _pick(self, value: Value) -> Text:
+        pointer = self._picked_pointer(value)
+        masks = [self.frame.mask(resolved(value.axes))]
+        if value.masked:
+            masks.append(self._operand(value.args[-1]).at(Level.AND))
+        mask = " & ".join(mask for mask in masks if mask)
+        arguments = [pointer]
+        if mask:
+            arguments.append(f"mask={mask}")
+        if value.other is not None:
+            arguments.append(f"other={number(value.other).text}")
+        return Text(self._widened(f"tl.load({', '.join(arguments)})", value.source))
+
+    def _picked_pointer(self, value: Value) -> str:
+        """Where a pick reads: its walked axes by the frame, its positions as they are."""
+        dims = [leaves(dim) for dim in self.program.loads[value.source].dims]
+        steps: list[tuple[Text, str]] = []
+        walked: list[Axis] = []
+        for place, dim in zip(value.at, dims, strict=True):
+            if not isinstance(place, int):
+                walked.extend(leaves(place))
+                continue
+            steps += self.frame.steps(tuple(walked))
+            walked = []
+            size = self._count(dim).at(Level.UNARY) if steps and dim else ""
+            steps += [(self._operand(value.args[place]), size)] if dim else []
+        steps += self.frame.steps(tuple(walked))
+        name = f"{self.tensors[value.source]}_ptr"
+        return f"{name} + {horner(steps).at(Level.SUM)}" if steps else name
+
+    def _position(self, axes: Dim) -> Text:
+        """Position along axes: a window's loop variable, or the frame's index."""
+        if axes[0] in self.loops:
+            return Text(self.loops[axes[0]])
+        return self.frame.offset(resolved(axes))
+
+    def _count(self, axes: Dim) -> Text:
+        """Number of elements along axes, a kernel argument where the frame does not walk them."""
+        try:
+            return self.frame.count(axes)
+        except Unsupported:
+            wanted, text = other_size(self.program, self.tensors, axes)
+            known = {text: name for name, text in self.sizes.items()}
+            name = known.get(text) or self.names.fresh(wanted)
+            self.sizes[name] = text
+            return Text(name)
+
+    def _folded(self, value: Value) -> Text:
+        window = windows(value.over)
+        if window:
+            return Text(self._looped(value, window))
+        return Text(fold_text(value, self.seen_by(value), self.frame.folding, self.helpers))
+
+    def seen_by(self, fold: Value) -> str:
+        """What a reduction sees of its operand."""
+        operand = fold.operands[0]
+        if fold not in self.lanes.folding:
+            return self.texts[operand].text
+        mask = self.frame.mask(resolved(operand.axes))
+        other = number(self.lanes.folding[fold]).text
+        return f"tl.where({mask}, {self.texts[operand].text}, {other})"
+
+    def _looped(self, fold: Value, window: Dim) -> str:
+        """Loops over a window, innermost last; returns the name of what they accumulate."""
+        name = self.name_of(fold)
+        inner = self._depending(fold, window)
+        outside = self.lines
+        lines: list[str] = [f"{name} = {number(identity(fold.fold, fold.dtype)).text}"]
+        for depth, axis in enumerate(window):
+            self.loops[axis] = self.names.fresh(_LOOP_NAMES[len(window) - depth - 1])
+            lines.append(f"{'    ' * depth}for {self.loops[axis]} in tl.static_range({axis.size}):")
+            known = set(window[: depth + 1])
+            self.lines = []
+            for value in inner:
+                if value not in self.texts and set(windows(value.axes)) <= known:
+                    self._emit(value)
+            lines += ["    " * (depth + 1) + line for line in self.lines]
+        step = accumulated(fold.fold, name, self.texts[fold.operands[0]].text)
+        for value in inner:
+            self.texts.pop(value, None)
+        self.lines = [*outside, *lines, "    " * len(window) + step]
+        return name
+
+    def _depending(self, fold: Value, window: Dim) -> list[Value]:
+        """Values that the loops compute, operands first."""
+        needed = {fold.operands[0]}
+        for value in reversed(self.program.values):
+            if value in needed:
+                needed.update(v for v in value.operands if set(windows(v.axes)) & set(window))
+        return [value for value in self.program.values if value in needed]
 
     def _widened(self, load: str, source: str) -> str:
         """The load, in float32 where the tensor holds a half type."""
@@ -155,7 +263,7 @@ class Body:
     def _is_named(self, value: Value, text: Text) -> bool:
         if value.kind == "count" or text.text.isidentifier():
             return False
-        if value.kind in ("load", "gather") or self.uses[value] > 1:
+        if value.kind in ("load", "pick", "scan") or self.uses[value] > 1:
             return True
         consumer = self.consumers.get(value)
         if value.kind == "reduce":
@@ -171,11 +279,13 @@ class Body:
         )
 
     def _wanted(self, value: Value) -> str:
-        if value.kind == "load":
-            return self.tensors[value.source]
+        if value.kind in ("load", "pick"):
+            return value.word or self.tensors[value.source]
         if value.word:
             return value.word
-        return f"row_{value.fold}" if value.kind == "reduce" else _word(value)
+        if value.kind in ("reduce", "scan"):
+            return f"{'row' if value.kind == 'reduce' else 'running'}_{value.fold}"
+        return "position" if value.kind == "index" else _word(value)
 
     def store(self, output: Output, name: str) -> None:
         """Stores one output under the pointer `name`_ptr."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,9 @@ class Text:
 
 def number(value: Number) -> Text:
     """A Python number as source text."""
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+    if isinstance(value, float) and math.isnan(value):
+        return Text('float("nan")')
+    if isinstance(value, float) and math.isinf(value):
         sign = "-" if value < 0 else ""
         return Text(f'{sign}float("inf")', Level.UNARY if sign else Level.ATOM)
     return Text(

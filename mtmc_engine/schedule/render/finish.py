@@ -12,7 +12,7 @@ from mtmc_engine.schedule.templates.space import resolved
 from mtmc_engine.schedule.templates.tensors import Number, Value
 from mtmc_engine.schedule.templates.trace import Output
 
-_FOLDS = {"sum": "sum", "max": "amax", "min": "amin"}
+_FOLDS = {"sum": "sum", "prod": "prod", "max": "amax", "min": "amin"}
 
 
 def finished_text(output: Output, vectors: Mapping[Value, str], sizes: Sizes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from mtmc_engine.schedule.ops import Unsupported
 from mtmc_engine.schedule.render.expressions import Text, horner
@@ -34,7 +34,7 @@ class Frame:
     prelude: (name, statement) in order; a statement is kept only if its name is used below.
     joined:  (mask names) -> name of the variable that combines them.
     folding: arguments that reductions take: "axis=0" or "axis=1, keep_dims=True".
-    sizes:   name of the size of every run and block; filled as walks are added.
+    run_sizes: name of the size of every run.
     """
 
     walks: list[Walk]
@@ -45,15 +45,7 @@ class Frame:
 
     def offset(self, axes: Dim) -> Text:
         """Offset of the current elements in a dense tensor over `axes`, in storage order."""
-        return horner(self._steps(axes))
-
-    def picking(self, axes: Dim, index: Text) -> Frame:
-        """The frame with the block over `axes` at one position instead of all."""
-        walks = [
-            replace(walk, index=index, mask="") if walk.block.axes == axes else walk
-            for walk in self.walks
-        ]
-        return replace(self, walks=walks)
+        return horner(self.steps(axes))
 
     def mask(self, axes: Dim) -> str:
         """Name of the mask for a tensor over `axes`, "" where none is needed."""
@@ -65,11 +57,11 @@ class Frame:
 
     def count(self, axes: Dim) -> Text:
         """Number of elements along `axes`."""
-        steps = self._steps(axes)
+        steps = self.steps(axes)
         level = Level.ATOM if len(steps) == 1 else Level.PRODUCT
         return Text(" * ".join(size for _, size in steps), level)
 
-    def _steps(self, axes: Dim) -> list[tuple[Text, str]]:
+    def steps(self, axes: Dim) -> list[tuple[Text, str]]:
         """(index, size) along a layout, whole blocks at once where it has them whole."""
         steps: list[tuple[Text, str]] = []
         at = 0

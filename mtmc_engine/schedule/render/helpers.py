@@ -4,6 +4,10 @@ from __future__ import annotations
 
 # Coefficients of tanh near zero: S. L. Moshier, Cephes, tanhf.c.
 HELPERS = {
+    "multiply": """\
+@triton.jit
+def multiply(a, b):
+    return a * b""",
     "tanh": """\
 @triton.jit
 def tanh(x):
@@ -16,6 +20,13 @@ def tanh(x):
     near = slope * square * x + x
     far = 1.0 - 2.0 / (tl.exp(2.0 * tl.abs(x)) + 1.0)
     return tl.where(tl.abs(x) < 0.625, near, tl.where(x < 0.0, -far, far))""",
+    "round_half_even": """\
+@triton.jit
+def round_half_even(x):
+    # Adding 2^23 leaves no bits for a fraction: the sum is rounded to an integer.
+    size = tl.abs(x)
+    near = (size + 8388608.0) - 8388608.0
+    return tl.where(size < 8388608.0, tl.where(x < 0.0, -near, near), x)""",
     "log1p": """\
 @triton.jit
 def log1p(x):

@@ -27,7 +27,10 @@ class Sizes:
         whole = self._whole(axes)
         if whole is not None:
             return whole
-        return " * ".join(self._leaf(axis) for axis in axes)
+        parts = [self._leaf(axis) for axis in axes]
+        if len(parts) > 1:
+            parts = [f"({part})" if " " in part else part for part in parts]
+        return " * ".join(parts)
 
     def _whole(self, axes: Dim) -> str | None:
         for name, tensor in self.program.loads.items():
@@ -52,6 +55,8 @@ class Sizes:
             return whole
         if axis.literal:
             return str(axis.size)
+        if axis.formula:
+            return axis.formula.format(*(self.dim(dim) for dim in axis.of))
         for name, tensor in self.program.loads.items():
             for at, dim in enumerate(tensor.dims):
                 parts = leaves(dim)
@@ -65,6 +70,23 @@ class Sizes:
         """Size of one dimension."""
         axes = leaves(dim)
         return self.of(axes) if axes else "1"
+
+
+def other_size(program: Trace, tensors: Mapping[str, str], axes: Dim) -> tuple[str, str]:
+    """Name and launcher's expression of a tensor's size that the kernel does not walk along."""
+    for load, tensor in program.loads.items():
+        for at, dim in enumerate(tensor.dims):
+            if leaves(dim) == axes:
+                name = f"{tensors[load]}_{_dimension_word(at, len(tensor.dims))}"
+                return name, Sizes(program, tensors).of(axes)
+    return "size", Sizes(program, tensors).of(axes)
+
+
+def _dimension_word(at: int, rank: int) -> str:
+    """What a reader calls a dimension: images have a height and a width."""
+    words = ("width", "height", "depth") if rank > 3 else ("cols", "rows")
+    back = rank - at - 1
+    return words[back] if back < len(words) and at > 1 - (rank <= 3) * 2 else f"dim{at}"
 
 
 def allocation(output: Output, sizes: Sizes, name: str) -> str:
@@ -97,10 +119,14 @@ def _dtype_argument(output: Output, program: Trace, load: str) -> str:
 
 
 def contiguous_lines(program: Trace, tensors: Mapping[str, str]) -> list[str]:
-    """One statement per operand whose strides the kernel takes for dense."""
+    """One statement per operand whose strides the kernel takes for dense.
+
+    Those that are walked through in another order than their dimensions' get it here.
+    """
     read = {value.source for value in program.values}
+    views = {name: f".permute({', '.join(map(str, o))})" for name, o in program.orders.items()}
     return [
-        f"{tensors[name]} = {tensors[name]}.contiguous()"
+        f"{tensors[name]} = {tensors[name]}{views.get(name, '')}.contiguous()"
         for name, tensor in program.loads.items()
         if storage_axes(tensor) and name in read
     ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from mtmc_engine.core.graph import Arg, Node
+from mtmc_engine.schedule.render.library_names import FUNCTIONAL, LOSSES, TORCH
 
 # Python operators; only where the call has no keyword arguments.
 _INFIX = {
@@ -58,6 +60,8 @@ _FUNCTIONS = {
     "aten.einsum.default": "torch.einsum",
     "aten.chunk.default": "torch.chunk",
     "aten.split.Tensor": "torch.split",
+    "aten.linalg_norm.default": "torch.linalg.norm",
+    "aten.linalg_vector_norm.default": "torch.linalg.vector_norm",
 }  # fmt: skip
 
 _METHODS = {
@@ -81,34 +85,9 @@ _METHODS = {
     "aten.clone.default": "clone",
     "aten.type_as.default": "type_as",
     "aten.pow.Tensor_Scalar": "pow",
+    "aten.unfold.default": "unfold",
 }  # fmt: skip
 
-_SAME_NAME = frozenset(
-    [
-        "abs",
-        "exp",
-        "log",
-        "sqrt",
-        "rsqrt",
-        "sigmoid",
-        "tanh",
-        "sin",
-        "cos",
-        "erf",
-        "neg",
-        "reciprocal",
-        "square",
-        "sign",
-        "floor",
-        "ceil",
-        "log1p",
-        "expm1",
-        "exp2",
-        "log2",
-        "isnan",
-        "logical_not",
-    ]
-)
 _LOSSES = {0: "none", 1: "mean", 2: "sum"}
 
 Render = Callable[[Arg], str]
@@ -124,6 +103,10 @@ def library_call(node: Node, render: Render) -> str:
     if len(args) == 2 and not kwargs and (word in _INFIX or word == "rsub"):
         left, right = args if word != "rsub" else args[::-1]
         return f"{_operand(left)} {_INFIX.get(word, '-')} {_operand(right)}"
+    if node.op in _INDEXING and args:
+        return _INDEXING[node.op](node, args)
+    if node.op == "aten._to_copy.default" and set(node.kwargs) == {"dtype"}:
+        return f"{_operand(args[0])}.to({render(node.kwargs['dtype'])})"
     if node.op in _METHODS:
         return f"{_operand(args[0])}.{_METHODS[node.op]}({', '.join(args[1:] + kwargs)})"
     return _function_call(node.op, word, args, kwargs)
@@ -132,10 +115,50 @@ def library_call(node: Node, render: Render) -> str:
 def _function_call(op: str, word: str, args: list[str], kwargs: list[str]) -> str:
     if word in ("layer_norm", "group_norm"):
         args = args[:5]  # ATen's last argument is a cuDNN switch
-    function = _FUNCTIONS.get(op, f"torch.ops.{op}")
-    if word in _SAME_NAME and op.endswith(".default"):
-        function = f"torch.{word}"
+    known = f"torch.{word}" if word in TORCH else f"torch.ops.{op}"
+    if word in FUNCTIONAL or (word in LOSSES and not kwargs and len(args) <= _operands_of(word)):
+        known = f"torch.nn.functional.{word}"
+    function = _FUNCTIONS.get(op, known)
     return f"{function}({', '.join(args + kwargs)})"
+
+
+def _operands_of(loss: str) -> int:
+    """How many tensors a loss compares."""
+    threes = ("cosine_embedding_loss", "margin_ranking_loss", "triplet_margin_loss")
+    return 3 if loss in threes else 2
+
+
+def _slice(node: Node, args: list[str]) -> str:
+    """x[:, 3:17:2] for a slice of one dimension."""
+    given = [*args[1:], *("0", "None", "None", "1")[len(args) - 1 :]]
+    dim = node.args[1] if len(node.args) > 1 else 0
+    start, end, step = given[1:]
+    dim = dim + len(node.out[0].shape) if dim < 0 else dim
+    start = "" if start in ("None", "0") else start
+    end = "" if end in ("None", str(sys.maxsize)) else end
+    by = "" if step == "1" else f":{step}"
+    return f"{_operand(args[0])}[{':, ' * dim}{start}:{end}{by}]"
+
+
+def _index(node: Node, args: list[str]) -> str:
+    """x[rows, :, cols] for indexing by tensors."""
+    positions = args[1].removeprefix("[").removesuffix("]")
+    listed = ", ".join(":" if one == "None" else one for one in positions.split(", "))
+    return f"{_operand(args[0])}[{listed}]"
+
+
+_INDEXING: dict[str, Callable[[Node, list[str]], str]] = {
+    "aten.slice.Tensor": _slice,
+    "aten.index.Tensor": _index,
+}
+
+
+def batch_norm_call(node: Node, render: Render, mean: str, variance: str) -> str:
+    """Batch norm in training as it is called, on copies of the running statistics by name."""
+    x, weight, bias = (render(arg) for arg in node.args[:3])
+    rest = ", ".join(render(arg) for arg in node.args[5:8])
+    operands = f"{x}, {mean}, {variance}, {weight}, {bias}, {rest}"
+    return f"torch.nn.functional.batch_norm({operands})"
 
 
 def _operand(text: str) -> str:

@@ -5,19 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mtmc_engine.core.program import Param
+from mtmc_engine.schedule.ops import require
 from mtmc_engine.schedule.render.body import Body
 from mtmc_engine.schedule.render.expressions import Text
 from mtmc_engine.schedule.render.frame import Frame, Walk
 from mtmc_engine.schedule.render.rows import block_sizes
-from mtmc_engine.schedule.render.unit import GroupText, Launch, Unit, assemble
+from mtmc_engine.schedule.render.split_product import split_product
+from mtmc_engine.schedule.render.tuned import tuned
+from mtmc_engine.schedule.render.unit import (
+    GroupText,
+    Launch,
+    Unit,
+    assemble,
+    kernel_text,
+    launched,
+)
 from mtmc_engine.schedule.templates.tensors import Product
 
+_TILES = ("tiles_m = tl.cdiv(M, BLOCK_M)", "tiles_n = tl.cdiv(N, BLOCK_N)")
+# Grids are limited to 65535 programs on their second and third axes.
+_BATCH = (
+    "batch = tl.program_id(2).to(tl.int64) * tl.num_programs(1) + tl.program_id(1)",
+    "if batch >= n_batch:",
+    "    return",
+)
+_PERSIST = "for program in range(tl.program_id(0), tiles_m * tiles_n, tl.num_programs(0)):"
+_SHARE_KS = "share_ks = first.to(tl.int64) + ks\n"
+# Tiles beyond the diagonal of a triangle are zero: the sum leaves them out.
+_LOWER = "min(K, (tile_m + 1) * BLOCK_M)"
+_UPPER = "first = tile_m * BLOCK_M // BLOCK_K * BLOCK_K\n" + _SHARE_KS
+_BANDED = {
+    "lower": "    a = tl.where(k + ks[None, :] <= rows, a, 0.0)\n",
+    "upper": "    a = tl.where(k + ks[None, :] >= rows, a, 0.0)\n",
+}
 _PROLOGUE = """\
 # Neighbouring programs share GROUP_M rows of tiles, so that their operands meet in L2.
-tiles_m = tl.cdiv(M, BLOCK_M)
-tiles_n = tl.cdiv(N, BLOCK_N)
-group = tl.program_id(0) // (GROUP_M * tiles_n)
-within = tl.program_id(0) % (GROUP_M * tiles_n)
+group = {program} // (GROUP_M * tiles_n)
+within = {program} % (GROUP_M * tiles_n)
 group_rows = min(tiles_m - group * GROUP_M, GROUP_M)
 tile_m = group * GROUP_M + within % group_rows
 tile_n = within // group_rows
@@ -26,17 +50,18 @@ cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
 row_mask = rows < M
 col_mask = cols < N
 ks = tl.arange(0, BLOCK_K)
-a_ptrs = {a_base} + rows * {a}_row_stride + ks[None, :] * {a}_k_stride
-b_ptrs = {b_base} + ks[:, None] * {b_k}_k_stride + cols * {b_k}_col_stride
+{share_ks}
+a_ptrs = {a_base} + rows * {a}_row_stride + {ks}[None, :] * {a}_k_stride
+b_ptrs = {b_base} + {ks}[:, None] * {b_k}_k_stride + cols * {b_k}_col_stride
 acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-for k in range(0, K, BLOCK_K):
+for k in range({first}, {last}, BLOCK_K):
     if EVEN_K:
         a = tl.load(a_ptrs, mask=row_mask, other=0.0)
         b = tl.load(b_ptrs, mask=col_mask, other=0.0)
     else:
         a = tl.load(a_ptrs, mask=row_mask & (ks[None, :] < K - k), other=0.0)
         b = tl.load(b_ptrs, mask=col_mask & (ks[:, None] < K - k), other=0.0)
-    acc = tl.dot(a, b, acc{precision})
+{banded}    acc = tl.dot(a, b, acc{precision})
     a_ptrs += BLOCK_K * {a}_k_stride
     b_ptrs += BLOCK_K * {b_k}_k_stride
 """
@@ -48,30 +73,62 @@ def render_matmul(unit: Unit, params: Mapping[str, Param], precision: str) -> Gr
     precision: of float32 products, "ieee" or "tf32"; the parameter "dot" overrides it.
     """
     value = unit.program.products[0]
-    assert value.product is not None
-    product = value.product
-    left, right = unit.tensors[product.left], unit.tensors[product.right]
-    right_name = right if left != right else f"{right}_right"
-    single = unit.program.specs[product.left].dtype == "float32"
-    prologue = _PROLOGUE.format(
-        a=left,
-        b=right,
-        b_k=right_name,
-        a_base=f"{left}_ptr + batch * {left}_batch_stride" if product.batched else f"{left}_ptr",
-        b_base=f"{right}_ptr + batch * {right_name}_batch_stride"
-        if product.batched
-        else f"{right}_ptr",
-        precision=f', input_precision="{params.get("dot", precision)}"' if single else "",
-    )
-    frame, launch = _frame(unit, params, product)
+    frame, launch = _frame(unit, params, _product(unit))
+    lines = product_lines(unit, params, precision)
+    if int(params.get("splits", 1)) > 1:
+        require(not _product(unit).batched, "a shared product of many matrices")
+        return split_product(unit, params, [*_TILES, *lines], launch)
+    if params.get("autotune"):
+        launch = tuned(unit, params, launch)
     body = Body(unit.program, frame, unit.tensors, unit.names)
     body.texts[value] = Text("acc")
     body.emit(unit.inside)
     unit.store_all(body)
-    lines = prologue.splitlines()
-    if product.batched:
-        lines.insert(0, "batch = tl.program_id(1).to(tl.int64)")
-    return assemble(unit, frame, body, launch, lines)
+    if not params.get("persist") or _product(unit).batched:
+        return assemble(unit, frame, body, launch, [*_TILES, *lines])
+    kernel = kernel_text(unit, frame, body, launch, prologue=lines, around=(*_TILES, _PERSIST))
+    return launched(unit, [kernel])
+
+
+def _product(unit: Unit) -> Product:
+    product = unit.program.products[0].product
+    assert product is not None
+    return product
+
+
+def product_lines(unit: Unit, params: Mapping[str, Param], precision: str) -> list[str]:
+    """Statements that compute one tile of the product, or of a share of it, as `acc`."""
+    product = _product(unit)
+    shared = int(params.get("splits", 1)) > 1
+    require(not (shared and product.band), "a shared product with a triangle")
+    starts_late = shared or product.band == "upper"
+    persists = params.get("persist") and not product.batched
+    program = "program" if persists else "tl.program_id(0)"
+    left, right = unit.tensors[product.left], unit.tensors[product.right]
+    right_name = right if left != right else f"{right}_right"
+    single = unit.program.specs[product.left].dtype == "float32"
+    lines = (
+        _PROLOGUE.replace("{share_ks}\n", _SHARE_KS if shared else _UPPER if starts_late else "")
+        .format(
+            program=program,
+            banded=_BANDED.get(product.band, ""),
+            ks="share_ks" if starts_late else "ks",
+            first="first" if starts_late else "0",
+            last="last" if shared else _LOWER if product.band == "lower" else "K",
+            a=left,
+            b=right,
+            b_k=right_name,
+            a_base=f"{left}_ptr + batch * {left}_batch_stride"
+            if product.batched
+            else f"{left}_ptr",
+            b_base=f"{right}_ptr + batch * {right_name}_batch_stride"
+            if product.batched
+            else f"{right}_ptr",
+            precision=f', input_precision="{params.get("dot", precision)}"' if single else "",
+        )
+        .splitlines()
+    )
+    return [*_BATCH, *lines] if product.batched else lines
 
 
 def _frame(unit: Unit, params: Mapping[str, Param], product: Product) -> tuple[Frame, Launch]:
@@ -96,7 +153,11 @@ def _frame(unit: Unit, params: Mapping[str, Param], product: Product) -> tuple[F
     names = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")
     values = ", ".join(str(params[name.lower()]) for name in names)
     tiles = "triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N)"
-    grid = f"grid = ({tiles}, n_batch)" if product.batched else f"grid = ({tiles},)"
+    grid = f"grid = ({tiles},)"
+    if product.batched:
+        grid = f"grid = ({tiles}, min(n_batch, 65535), triton.cdiv(n_batch, 65535))"
+    elif params.get("persist"):
+        grid = f"grid = (min({tiles}, {params['persist']}),)"
     return frame, Launch(
         "grid",
         {"EVEN_K": "K % BLOCK_K == 0", **{name: name for name in names}},

@@ -41,6 +41,23 @@ class Names:
         self.taken.add(name)
         return name
 
+    def tensor(self, wanted: str) -> str:
+        """As `fresh`, so that what a kernel calls the tensor's pointer and strides is free too."""
+        name, count = identifier(wanted), 1
+        base = name
+        while name in RESERVED or any(f"{name}{end}" in self.taken for end in ("", *_ENDINGS)):
+            count += 1
+            name = f"{base}_{count}"
+        self.taken.update(f"{name}{end}" for end in ("", *_ENDINGS))
+        return name
+
+
+# What is added to a tensor's name in a kernel.
+_ENDINGS = (
+    *("_ptr", "_row_stride", "_k_stride", "_col_stride", "_batch_stride"),
+    *("_right", "_right_k_stride", "_right_col_stride", "_right_batch_stride"),
+)
+
 
 def identifier(text: str) -> str:
     """The text as a Python identifier in lower case with underscores."""
@@ -67,17 +84,17 @@ def tensor_names(graph: Graph, loads: Iterable[str], names: Names) -> dict[str, 
     for name in loads:
         if name not in inputs:
             alone = len(made) == 1 and not activations
-            chosen[name] = names.fresh("x" if alone else _made_by(graph.node(name)))
+            chosen[name] = names.tensor("x" if alone else _made_by(graph.node(name)))
             continue
         value = inputs[name]
         if value.kind == "input":
-            chosen[name] = names.fresh(value.target)
+            chosen[name] = names.tensor(value.target)
         elif value.kind == "constant":
-            chosen[name] = names.fresh("constant")
+            chosen[name] = names.tensor("constant")
         else:
             path = value.target.split(".")
             short = path[-1] if leaf_counts[path[-1]] == 1 else "_".join(path[-2:])
-            chosen[name] = names.fresh(short)
+            chosen[name] = names.tensor(short)
     return chosen
 
 

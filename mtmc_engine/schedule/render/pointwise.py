@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from mtmc_engine.core.program import Param
 from mtmc_engine.schedule.render.body import Body
 from mtmc_engine.schedule.render.expressions import Text
+from mtmc_engine.schedule.render.folds import fold_text
 from mtmc_engine.schedule.render.frame import Frame, Walk
 from mtmc_engine.schedule.render.launcher import Sizes
 from mtmc_engine.schedule.render.rows import block_sizes
@@ -24,9 +25,9 @@ def render_pointwise(unit: Unit, params: Mapping[str, Param]) -> GroupText:
     body.emit(unit.inside)
     unit.store_all(body)
     for total, name in unit.vectors.items():
-        folded = body.texts[total.operands[0]].text
+        folded = body.seen_by(total)
         for axis in reversed(range(min(len(runs), 2))):
-            folded = f"tl.{total.fold}({folded}, axis={axis})"
+            folded = fold_text(total, folded, f"axis={axis}", body.helpers)
         body.lines.append(f"tl.store({name}_ptr + tl.program_id(0), {folded})")
     return assemble(unit, frame, body, launch)
 

@@ -18,7 +18,7 @@ def render_rows(unit: Unit, params: Mapping[str, Param]) -> GroupText:
     """One kernel whose programs hold whole rows, or whole columns of an inner block."""
     if unit.space.inner.runs:
         frame, launch = _inner(unit, params)
-    elif params["rows_per_program"] == 1:
+    elif params["rows_per_program"] == 1 or not unit.space.outer.runs:
         frame, launch = _row(unit, params)
     else:
         frame, launch = _tile(unit, params)
@@ -62,7 +62,8 @@ def _row(unit: Unit, params: Mapping[str, Param]) -> tuple[Frame, Launch]:
         run_sizes=runs,
     )
     constants = {"BLOCK_COLS": _whole(unit, "n_cols")}
-    return frame, Launch("(n_rows,)", constants, _options(params), texts)
+    grid = "(n_rows,)" if space.outer.runs else "(1,)"
+    return frame, Launch(grid, constants, _options(params), texts)
 
 
 def _tile(unit: Unit, params: Mapping[str, Param]) -> tuple[Frame, Launch]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mtmc_engine.core.program import Param
 from mtmc_engine.schedule.ops import require
+from mtmc_engine.schedule.render.accumulators import Accumulator, accumulator_of, paired
 from mtmc_engine.schedule.render.body import Body
 from mtmc_engine.schedule.render.expressions import Text, number
 from mtmc_engine.schedule.render.frame import Frame, Walk
@@ -19,13 +20,12 @@ from mtmc_engine.schedule.render.unit import (
     indented,
     shared_offsets,
 )
-from mtmc_engine.schedule.templates.lanes import Lanes, identity, masked_lanes
-from mtmc_engine.schedule.templates.passes import Moments, Online, Pair, pairs_of, sweeps
+from mtmc_engine.schedule.templates.folds import identity
+from mtmc_engine.schedule.templates.lanes import Lanes, masked_lanes
+from mtmc_engine.schedule.templates.passes import Pair, pairs_of, sweeps
 from mtmc_engine.schedule.templates.space import resolved
 from mtmc_engine.schedule.templates.tensors import Value
-
-# The lowest finite float32: where a running maximum starts.
-LOWEST = "-3.4028234663852886e38"
+from mtmc_engine.schedule.templates.trace import Output
 
 
 def render_rows_loop(unit: Unit, params: Mapping[str, Param]) -> GroupText:
@@ -34,8 +34,7 @@ def render_rows_loop(unit: Unit, params: Mapping[str, Param]) -> GroupText:
     frame, launch = _inner(unit, params) if unit.space.inner.runs else _row(unit, params)
     pairs = pairs_of(unit.program) if params["form"] == "one_pass" else ()
     body = Body(unit.program, frame, unit.tensors, unit.names)
-    loop = _Sweeps(unit, body, pairs, launch.constants)
-    loop.write()
+    Sweeps(unit, body, pairs).write()
     return assemble(unit, frame, body, launch)
 
 
@@ -51,7 +50,8 @@ def _row(unit: Unit, params: Mapping[str, Param]) -> tuple[Frame, Launch]:
         run_sizes=runs,
     )
     constants = {"BLOCK_COLS": str(params["block_cols"])}
-    return frame, Launch("(n_rows,)", constants, {"num_warps": params["warps"]}, texts)
+    grid = "(n_rows,)" if space.outer.runs else "(1,)"
+    return frame, Launch(grid, constants, {"num_warps": params["warps"]}, texts)
 
 
 def _inner(unit: Unit, params: Mapping[str, Param]) -> tuple[Frame, Launch]:
@@ -83,80 +83,112 @@ def _inner(unit: Unit, params: Mapping[str, Param]) -> tuple[Frame, Launch]:
 
 
 @dataclass
-class _Sweeps:
-    """Writes the sweeps over the row, one loop each, and what is computed between them."""
+class Sweeps:
+    """Writes the sweeps over the row, one loop each, and what is computed between them.
+
+    first, last: where a sweep begins and ends, "" for the ends of the row.
+    """
 
     unit: Unit
     body: Body
     pairs: tuple[Pair, ...]
-    constants: Mapping[str, str]
+    first: str = "0"
+    last: str = ""
 
     def write(self) -> None:
         unit, body = self.unit, self.body
         known = sweeps(unit.program, self.pairs)
-        narrow = [v for v in unit.inside if not self._is_wide(v)]
+        narrow = [v for v in unit.inside if not self.is_wide(v)]
         stores = [(n, o, known[o.tensor.value]) for n, o in unit.direct.items()]
         last = max(
-            [known[f.operands[0]] for f in unit.folds]
-            + [at for _, o, at in stores if self._is_wide(o.tensor.value)]
+            [known[f.operands[0]] for f in self._reductions]
+            + [at for _, o, at in stores if self.is_wide(o.tensor.value)]
         )
         for at in range(last + 1):
             body.emit(v for v in narrow if known[v] == at and v.kind != "reduce")
-            folds = [f for f in unit.folds if known[f] == at + 1]
+            folds = [f for f in self._reductions if known[f] == at + 1]
             written = [
-                (n, o) for n, o, when in stores if when == at and self._is_wide(o.tensor.value)
+                (n, o) for n, o, when in stores if when == at and self.is_wide(o.tensor.value)
             ]
-            self._sweep(folds, written)
+            for accumulator in self.sweep(folds, written):
+                accumulator.after()
         body.emit(v for v in narrow if v.kind != "reduce")
         for name, output in unit.direct.items():
-            if not self._is_wide(output.tensor.value):
+            if not self.is_wide(output.tensor.value):
                 body.store(output, name)
         for total, name in unit.vectors.items():
             body.store_value(total.operands[0], name)
 
-    def _is_wide(self, value: Value) -> bool:
+    @property
+    def _reductions(self) -> list[Value]:
+        return [value for value in self.unit.folds if value.kind == "reduce"]
+
+    def is_wide(self, value: Value) -> bool:
+        """Whether the value varies along the row."""
         return bool(set(self.unit.space.reduced.axes) & set(resolved(value.axes)))
 
-    def _sweep(self, folds: Sequence[Value], written: Sequence[tuple[str, object]]) -> None:
-        """One loop over the row: accumulators before it, folded after it."""
+    def sweep(
+        self, folds: Sequence[Value], written: Sequence[tuple[str, Output]]
+    ) -> list[Accumulator]:
+        """One loop over the row; its accumulators are still to be folded."""
         if not folds and not written:
-            return
+            return []
         body = self.body
         pairs = [pair for pair in self.pairs if set(pair.folds) & set(folds)]
         plain = [f for f in folds if not any(f in pair.folds for pair in pairs)]
         roots = [f.operands[0] for f in plain] + [pair.value for pair in pairs]
-        targets = roots + [output.tensor.value for _, output in written]  # type: ignore[attr-defined]
+        targets = roots + [output.tensor.value for _, output in written]
         wide = self._needed(targets)
         body.lanes = self._lanes(wide, plain, pairs)
-        accumulators = [_Plain(self, f) for f in plain]
-        paired = [_paired(self, pair) for pair in pairs]
-        for accumulator in [*accumulators, *paired]:
+        accumulators = [accumulator_of(self, f) for f in plain]
+        accumulators += [paired(self, pair) for pair in pairs]
+        for accumulator in accumulators:
             body.lines += accumulator.before()
+        reverse = self._carry(wide)
         outside, body.lines = body.lines, []
         body.emit(wide)
-        for accumulator in [*accumulators, *paired]:
+        for accumulator in accumulators:
             accumulator.inside()
         for name, output in written:
-            body.store(output, name)  # type: ignore[arg-type]
+            body.store(output, name)
         loop = shared_offsets(self._block(), body.lines, "block_offsets")
-        start, step, size = ("start", *self._walk())
-        body.lines = [*outside, f"for {start} in range(0, {size}, {step}):", *indented(loop)]
+        step, size = self._walk()
+        head = [f"for start in range({self.first}, {self.last or size}, {step}):"]
+        if reverse:
+            blocks = f"tl.cdiv({size}, {step})"
+            head = [
+                f"for block in range({blocks}):",
+                f"    start = ({blocks} - 1 - block) * {step}",
+            ]
+        body.lines = [*outside, *head, *indented(loop)]
         for value in wide:
             del body.texts[value]
-        for accumulator in [*accumulators, *paired]:
-            accumulator.after()
-        body.lanes = Lanes({}, {})
+        body.lanes = Lanes({}, {}, {})
+        return accumulators
+
+    def _carry(self, wide: Sequence[Value]) -> bool:
+        """Starts what scans carry from block to block; True where they run from the end."""
+        scans = [value for value in wide if value.kind == "scan"]
+        require(len({scan.reverse for scan in scans}) <= 1, "scans in both directions")
+        shape = "(1, BLOCK_INNER)" if self.unit.space.inner.runs else "()"
+        for scan in scans:
+            name = self.fresh("carry")
+            self.body.carries[scan] = name
+            start = number(identity(scan.fold, scan.dtype)).text
+            self.body.lines.append(f"{name} = tl.full({shape}, {start}, dtype=tl.{scan.dtype})")
+        return any(scan.reverse for scan in scans)
 
     def _needed(self, targets: Sequence[Value]) -> list[Value]:
         needed = set(targets)
         for value in reversed(self.unit.program.values):
             if value in needed:
-                needed.update(v for v in value.operands if self._is_wide(v))
-        return [v for v in self.unit.program.values if v in needed and self._is_wide(v)]
+                needed.update(v for v in value.operands if self.is_wide(v))
+        return [v for v in self.unit.program.values if v in needed and self.is_wide(v)]
 
     def _lanes(self, wide: Sequence[Value], plain: Sequence[Value], pairs: Sequence[Pair]) -> Lanes:
         firsts = [pair.folds[0] for pair in pairs]
-        return masked_lanes(wide, [*plain, *firsts], self.unit.space.reduced.axes)
+        scans = [value for value in wide if value.kind == "scan"]
+        return masked_lanes(wide, [*plain, *firsts, *scans], self.unit.space.reduced.axes)
 
     def _walk(self) -> tuple[str, str]:
         if self.unit.space.inner.runs:
@@ -185,124 +217,15 @@ class _Sweeps:
         """True where a position along the row exists."""
         return "reduced_mask" if self.unit.space.inner.runs else "mask"
 
+    @property
+    def position(self) -> str:
+        """The variable that holds the position along the row."""
+        return "reduced" if self.unit.space.inner.runs else "cols"
+
+    @property
+    def size(self) -> str:
+        """The variable that holds the row's length."""
+        return self._walk()[1]
+
     def fresh(self, name: str) -> str:
         return self.body.names.fresh(name)
-
-
-@dataclass
-class _Plain:
-    """One reduction: an accumulator per lane."""
-
-    loop: _Sweeps
-    fold: Value
-    name: str = ""
-
-    def before(self) -> list[str]:
-        self.name = self.loop.fresh(f"{self.loop.body.name_of(self.fold)}_lanes")
-        start = identity(self.fold.fold, self.fold.dtype)
-        dtype = self.fold.dtype
-        if start == 0:
-            return [f"{self.name} = tl.zeros({self.loop.shape}, dtype=tl.{dtype})"]
-        text = number(start).text
-        return [f"{self.name} = tl.full({self.loop.shape}, {text}, dtype=tl.{dtype})"]
-
-    def inside(self) -> None:
-        body = self.loop.body
-        operand = body.texts[self.fold.operands[0]].text
-        combined = {
-            "sum": f"{self.name} += {operand}",
-            "max": f"{self.name} = tl.maximum({self.name}, {operand})",
-            "min": f"{self.name} = tl.minimum({self.name}, {operand})",
-        }
-        body.lines.append(combined[self.fold.fold])
-
-    def after(self) -> None:
-        body = self.loop.body
-        body.settle(self.fold, f"tl.{self.fold.fold}({self.name}, {body.frame.folding})")
-
-
-@dataclass
-class _Softmax:
-    """Running maximum and rescaled sum per lane (Milakov and Gimelshein 2018)."""
-
-    loop: _Sweeps
-    pair: Online
-    top: str = ""
-    total: str = ""
-
-    def before(self) -> list[str]:
-        self.top = self.loop.fresh("running_max")
-        self.total = self.loop.fresh("running_sum")
-        return [
-            "# A finite start: the difference of two infinities would be NaN.",
-            f"{self.top} = tl.full({self.loop.shape}, {LOWEST}, dtype=tl.float32)",
-            f"{self.total} = tl.zeros({self.loop.shape}, dtype=tl.float32)",
-        ]
-
-    def inside(self) -> None:
-        body = self.loop.body
-        value = body.texts[self.pair.value].text
-        grown = self.loop.fresh("new_max")
-        scale = f"tl.exp({self.top} - {grown})"
-        body.lines += [
-            f"{grown} = tl.maximum({self.top}, {value})",
-            f"{self.total} = {self.total} * {scale} + tl.exp({value} - {grown})",
-            f"{self.top} = {grown}",
-        ]
-
-    def after(self) -> None:
-        body = self.loop.body
-        folding = body.frame.folding
-        body.define(self.pair.top, f"tl.max({self.top}, {folding})")
-        top = body.texts[self.pair.top].text
-        scaled = f"{self.total} * tl.exp({self.top} - {top})"
-        body.settle(self.pair.total, f"tl.sum({scaled}, {folding})")
-
-
-@dataclass
-class _Welford:
-    """Mean and squared distance per lane (Welford), merged at the end (Chan)."""
-
-    loop: _Sweeps
-    pair: Moments
-    count: str = ""
-    mean: str = ""
-    squares: str = ""
-
-    def before(self) -> list[str]:
-        self.count = self.loop.fresh("lane_count")
-        self.mean = self.loop.fresh("lane_mean")
-        self.squares = self.loop.fresh("lane_squares")
-        return [
-            "# Welford per lane: sums of squares would cancel for a large mean.",
-            *(
-                f"{name} = tl.zeros({self.loop.shape}, dtype=tl.float32)"
-                for name in (self.count, self.mean, self.squares)
-            ),
-        ]
-
-    def inside(self) -> None:
-        body = self.loop.body
-        value = body.texts[self.pair.value].text
-        step = self.loop.fresh("delta")
-        body.lines += [
-            f"{self.count} += tl.where({self.loop.column_mask}, 1.0, 0.0)",
-            f"{step} = tl.where({self.loop.column_mask}, {value} - {self.mean}, 0.0)",
-            f"{self.mean} += {step} / tl.maximum({self.count}, 1.0)",
-            f"{self.squares} += {step} * ({value} - {self.mean})",
-        ]
-
-    def after(self) -> None:
-        body = self.loop.body
-        folding = body.frame.folding
-        count = body.frame.count(resolved(self.pair.plain.over)).text
-        body.define(self.pair.mean, f"tl.sum({self.count} * {self.mean}, {folding}) / {count}")
-        shift = self.loop.fresh("shift")
-        body.lines.append(f"{shift} = {self.mean} - {body.texts[self.pair.mean].text}")
-        merged = f"{self.squares} + {self.count} * {shift} * {shift}"
-        body.settle(self.pair.total, f"tl.sum({merged}, {folding})")
-        body.texts[self.pair.plain] = body.texts[self.pair.mean]
-
-
-def _paired(loop: _Sweeps, pair: Pair) -> _Softmax | _Welford:
-    return _Softmax(loop, pair) if isinstance(pair, Online) else _Welford(loop, pair)

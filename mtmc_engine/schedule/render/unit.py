@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mtmc_engine.schedule.render.body import Body
@@ -11,9 +11,9 @@ from mtmc_engine.schedule.render.finish import finished_text
 from mtmc_engine.schedule.render.frame import Frame, mentions, used_prelude
 from mtmc_engine.schedule.render.launcher import Sizes, allocation, contiguous_lines
 from mtmc_engine.schedule.render.names import Names
-from mtmc_engine.schedule.render.strides import permutation, stored
-from mtmc_engine.schedule.templates.space import Space, depends_on, resolved
-from mtmc_engine.schedule.templates.tensors import Value
+from mtmc_engine.schedule.render.strides import lead_of, natural, permutation, stored
+from mtmc_engine.schedule.templates.space import Space, depends_on, resolved, storage_axes
+from mtmc_engine.schedule.templates.tensors import Tensor, Value
 from mtmc_engine.schedule.templates.trace import Output, Trace
 
 WIDTH = 100
@@ -70,8 +70,8 @@ class Unit:
 
     @property
     def folds(self) -> list[Value]:
-        """Reductions in the kernel."""
-        return [value for value in self.inside if value.kind == "reduce"]
+        """Reductions and scans in the kernel."""
+        return [value for value in self.inside if value in self.program.folds]
 
     @cached_property
     def direct(self) -> dict[str, Output]:
@@ -79,13 +79,25 @@ class Unit:
         after = depends_on(self.program, self.space.finished)
         found = [o for o in self.program.outputs if o.tensor.value not in after]
         only = len(self.program.outputs) == 1
-        named = {self.names.fresh("out" if only else o.name): o for o in found}
-        return named if self.space.folded else {name: stored(o) for name, o in named.items()}
+        named = {self.names.tensor("out" if only else _name(o)): o for o in found}
+        if not self.lead:
+            return {name: stored(output) for name, output in named.items()}
+        seen = natural(self.program, self.lead)
+        return {
+            name: replace(output, tensor=Tensor(output.tensor.value, seen.dims))
+            for name, output in named.items()
+        }
+
+    @cached_property
+    def lead(self) -> str:
+        """The operand whose layout the results take at run time; "" where it is known before."""
+        one = sum(len(block.runs) for block in self.space.blocks) == 1
+        return lead_of(self.program) if one and not self.program.products else ""
 
     @cached_property
     def vectors(self) -> dict[Value, str]:
         """Names of the vectors whose totals the launcher computes, by total."""
-        return {total: self.names.fresh(self._plural(total)) for total in self.space.finished}
+        return {total: self.names.tensor(self._plural(total)) for total in self.space.finished}
 
     def _plural(self, total: Value) -> str:
         word = total.operands[0].word
@@ -95,8 +107,17 @@ class Unit:
 
     def store_all(self, body: Body) -> None:
         """Stores every direct output."""
-        for name, output in self.direct.items():
-            body.store(output, name)
+        lead = self.program.loads[self.lead].dims if self.lead else None
+        for name, output in self.direct.items():  # with a lead: one walk through memory
+            dims = lead or output.tensor.dims
+            body.store(replace(output, tensor=Tensor(output.tensor.value, dims)), name)
+
+
+def _name(output: Output) -> str:
+    """What a reader calls an output: part of a tuple has no name of its own in the graph."""
+    if not output.name.startswith("getitem"):
+        return output.name
+    return output.tensor.value.word or "out"
 
 
 @dataclass(frozen=True)
@@ -111,6 +132,7 @@ class Launch:
     strides:   kernel argument -> expression, all of them passed.
     head:      statements at the top of the launcher: the constants to tune.
     programs:  number of programs, where each stores one partial result.
+    tuned:     lines above the kernel that choose the constants; the launch leaves them out.
     """
 
     grid: str
@@ -121,55 +143,104 @@ class Launch:
     strides: Mapping[str, str] = field(default_factory=dict)
     head: tuple[str, ...] = ()
     programs: str = ""
+    tuned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A rendered kernel: its source, how it is launched, and the statement that launches it."""
+
+    source: str
+    launch: Launch
+    statement: str
+    helpers: frozenset[str]
 
 
 def assemble(
     unit: Unit, frame: Frame, body: Body, launch: Launch, prologue: Sequence[str] = ()
 ) -> GroupText:
     """Kernel and launcher of a group as source text. prologue: statements that come first."""
-    rest = shared_offsets(used_prelude(frame.prelude, body.lines), body.lines)
-    lines = [*prologue, *rest]
-    text = "\n".join(lines)
-    pointers = [*unit.tensors.values(), *unit.direct, *unit.vectors.values()]
-    used_pointers = [name for name in pointers if mentions(text, f"{name}_ptr")]
-    sizes = [name for name in launch.sizes if mentions(text, name)]
-    parameters = [f"{name}_ptr" for name in used_pointers] + sizes + list(launch.strides)
-    parameters += [f"{name}: tl.constexpr" for name in launch.constants]
-    kernel = "\n".join(
-        ["@triton.jit", *signature(f"def {unit.label}_kernel", parameters), *indented(lines)]
-    )
-    call = [*used_pointers, *sizes, *launch.strides.values()]
-    call += [f"{name}={text}" for name, text in launch.constants.items()]
-    call += [f"{name}={value}" for name, value in launch.options.items()]
-    launcher = _launcher(unit, launch, f"{unit.label}_kernel[{launch.grid}]", call)
+    return launched(unit, [kernel_text(unit, frame, body, launch, prologue=prologue)])
+
+
+def launched(unit: Unit, kernels: Sequence[KernelText]) -> GroupText:
+    """The kernels of a group and the launcher that launches them in turn."""
+    sources = [kernel.source for kernel in kernels]
     return GroupText(
-        f"{kernel}\n\n\n{launcher}",
+        "\n\n\n".join([*sources, _launcher(unit, kernels)]),
         unit.label,
         tuple(unit.program.loads),
         tuple(output.name for output in unit.program.outputs),
-        frozenset(body.helpers),
+        frozenset().union(*(kernel.helpers for kernel in kernels)),
         before=unit.program.before,
     )
 
 
-def _launcher(unit: Unit, launch: Launch, kernel: str, call: list[str]) -> str:
+def kernel_text(
+    unit: Unit,
+    frame: Frame,
+    body: Body,
+    launch: Launch,
+    *,
+    prologue: Sequence[str] = (),
+    stage: str = "",
+    between: Sequence[str] = (),
+    around: Sequence[str] = (),
+) -> KernelText:
+    """One kernel of a group.
+
+    stage: part of its name. between: tensors that kernels share. around: statements of which the
+    last is the head of a loop around all others.
+    """
+    rest = shared_offsets(used_prelude(frame.prelude, body.lines), body.lines)
+    if around:
+        rest = [*around, *indented([*prologue, *rest])]
+        prologue = ()
+    lines = [short for line in (*prologue, *rest) for short in _short(line)]
+    text = "\n".join(lines)
+    pointers = [*unit.tensors.values(), *between, *unit.direct, *unit.vectors.values()]
+    used_pointers = [name for name in pointers if mentions(text, f"{name}_ptr")]
+    launch = replace(launch, sizes={**launch.sizes, **body.sizes})
+    sizes = [name for name in launch.sizes if mentions(text, name)]
+    parameters = [f"{name}_ptr" for name in used_pointers] + sizes + list(launch.strides)
+    constants = {name: size for name, size in launch.constants.items() if mentions(text, name)}
+    parameters += [f"{name}: tl.constexpr" for name in constants]
+    head = signature(f"def {unit.label}{stage}_kernel", parameters)
+    kernel = "\n".join([*launch.tuned, "@triton.jit", *head, *indented(lines)])
+    call = [*used_pointers, *sizes, *launch.strides.values()]
+    call += [f"{name}={size}" for name, size in constants.items() if not launch.tuned]
+    call += [f"{name}={value}" for name, value in launch.options.items()]
+    statement = f"{unit.label}{stage}_kernel[{launch.grid}]({', '.join(call)})"
+    return KernelText(kernel, launch, statement, frozenset(body.helpers))
+
+
+def _short(line: str) -> list[str]:
+    """A kernel's statement on as many lines as it needs."""
+    plain = line.lstrip(" ")
+    indent = line[: len(line) - len(plain)]
+    return [indent + part for part in wrapped(plain, WIDTH - 4 - len(indent))]
+
+
+def _launcher(unit: Unit, kernels: Sequence[KernelText]) -> str:
     sizes = Sizes(unit.program, unit.tensors)
     parameters = [f"{name}: torch.Tensor" for name in unit.tensors.values()]
     count = len(unit.program.outputs)
     result = "torch.Tensor" if count == 1 else f"tuple[{', '.join(['torch.Tensor'] * count)}]"
-    allocations = [allocation(output, sizes, name) for name, output in unit.direct.items()]
-    allocations += _vector_allocations(unit, launch, sizes)
+    allocations = _operands_and_outputs(unit, sizes)
+    allocations += _vector_allocations(unit, kernels[-1].launch, sizes)
     returned = _returned(unit, sizes)
     first = next(iter([*unit.direct, *unit.vectors.values()]))
-    rest = [*launch.setup, *wrapped(f"{kernel}({', '.join(call)})", WIDTH - 4)]
+    rest = []
+    for kernel in kernels:
+        rest += [*kernel.launch.setup, *wrapped(kernel.statement, WIDTH - 4)]
     needed = "\n".join(rest)
     matrices = [unit.tensors[n] for n, t in unit.program.loads.items() if len(t.dims) == 2]
-    named = size_lines({n: t for n, t in launch.sizes.items() if mentions(needed, n)}, matrices)
+    texts = {name: text for kernel in kernels for name, text in kernel.launch.sizes.items()}
+    named = size_lines({n: t for n, t in texts.items() if mentions(needed, n)}, matrices)
     lines = [
         f'"""{unit.summary}"""',
-        *launch.head,
-        *contiguous_lines(unit.program, unit.tensors),
-        *allocations,
+        *(line for kernel in kernels for line in kernel.launch.head),
+        *(part for line in allocations for part in wrapped(line, WIDTH - 4)),
         f"if {first}.numel() == 0:",
         f"    return {returned}",
         *named,
@@ -178,6 +249,32 @@ def _launcher(unit: Unit, launch: Launch, kernel: str, call: list[str]) -> str:
     ]
     head = signature(f"def {unit.label}", parameters, f" -> {result}")
     return "\n".join([*head, *indented(lines)])
+
+
+def _operands_and_outputs(unit: Unit, sizes: Sizes) -> list[str]:
+    """Statements that make the operands dense and allocate the outputs."""
+    if not unit.lead:
+        allocations = [allocation(output, sizes, name) for name, output in unit.direct.items()]
+        return [*contiguous_lines(unit.program, unit.tensors), *allocations]
+    dtypes = {name: unit.program.specs[name].dtype for name in unit.program.loads}
+    lead = dtypes[unit.lead]
+    lines = [
+        f"{name} = torch.empty_like({unit.tensors[unit.lead]}{_as(output.spec.dtype, lead)})"
+        for name, output in unit.direct.items()
+    ]
+    lines.append("# The kernel walks through memory: every operand has to lie as the result does.")
+    first, output = next(iter(unit.direct.items()))
+    for load, tensor in unit.program.loads.items():
+        if storage_axes(tensor):
+            name = unit.tensors[load]
+            like = f"torch.empty_like({first}{_as(dtypes[load], output.spec.dtype)})"
+            lines.append(f"if {name}.stride() != {first}.stride():")
+            lines.append(f"    {name} = {like}.copy_({name})")
+    return lines
+
+
+def _as(dtype: str, known: str) -> str:
+    return "" if dtype == known else f", dtype=torch.{dtype}"
 
 
 def _vector_allocations(unit: Unit, launch: Launch, sizes: Sizes) -> list[str]:

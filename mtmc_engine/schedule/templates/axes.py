@@ -15,12 +15,21 @@ from mtmc_engine.schedule.ops import Unsupported
 
 @dataclass(eq=False)
 class Axis:
-    """One axis of the iteration space. `literal`: its size is a number the reference states."""
+    """One axis of the iteration space.
+
+    literal: its size is a number that the reference states.
+    formula: its size in terms of the dimensions `of`, such as "{0} + {1}", "" where a tensor of
+             the group shows it.
+    window:  a loop inside of one element, such as the window of a pool.
+    """
 
     size: int
     literal: bool = False
     same_as: Axis | None = None
     parts: tuple[Axis, ...] = ()
+    formula: str = ""
+    of: tuple[Dim, ...] = ()
+    window: bool = False
 
 
 Dim = tuple[Axis, ...]
@@ -53,6 +62,8 @@ def unify(one: Dim, other: Dim) -> None:
             continue
         if a.size == b.size:
             a.literal = a.literal or b.literal
+            if not a.formula:
+                a.formula, a.of = b.formula, b.of
             b.same_as = a
         elif a.size > b.size and a.size % b.size == 0:
             left.append(_split(a, b))

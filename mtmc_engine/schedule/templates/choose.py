@@ -9,11 +9,15 @@ from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.graph import Graph
 from mtmc_engine.core.program import Param, Templated
 from mtmc_engine.schedule.ops import Unsupported
-from mtmc_engine.schedule.templates.space import Space, product_space, space_of
-from mtmc_engine.schedule.templates.trace import Trace, trace
+from mtmc_engine.schedule.templates.fit import fitted
+from mtmc_engine.schedule.templates.space import Space
+from mtmc_engine.schedule.templates.split import split_form
+from mtmc_engine.schedule.templates.trace import Trace
 
 # Elements of a row that one program can hold in registers: 32 a thread in 16 warps.
 LONGEST_ROW = 16384
+# A scan passes every element through the lanes of its warps: long ones go block by block.
+LONGEST_SCAN = 4096
 ELEMENTS_PER_PROGRAM = 4096
 # Tiles by preference: block_m, block_n, block_k, warps, stages. The first that fills the card.
 HALF_TILES = ((128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4))
@@ -26,14 +30,13 @@ Params = dict[str, Param]
 def lowering(graph: Graph, nodes: Sequence[str], device: DeviceCard) -> Templated | None:
     """The default template and parameters for a group; None where it stays a library call."""
     try:
-        program = trace(graph, nodes)
+        program, space = fitted(graph, nodes)
         if program.products:
-            return _product(program, product_space(program), device, epilogue=len(nodes) > 1)
-        space = space_of(program)
+            return _product(program, space, device, epilogue=len(nodes) > 1)
     except Unsupported:
         return None
     if space.folded:
-        return _rows(space, device)
+        return _rows(program, space, device)
     return Templated("pointwise", {"block": 4096, "warps": 8} if space.finished else POINTWISE)
 
 
@@ -63,20 +66,32 @@ def tile_params(tile: Sequence[int]) -> Params:
     return dict(zip(_TILE_KEYS, tile, strict=True))
 
 
-def _rows(space: Space, device: DeviceCard) -> Templated:
+def _rows(program: Trace, space: Space, device: DeviceCard) -> Templated:
     width = power_of_two(space.reduced.size)
+    scans = any(value.kind == "scan" for value in program.folds)
+    shared = split_form(program, space, device)
+    if shared is not None and _leaves_idle(space, device):
+        return shared
     if space.inner.runs:
         if width * 16 > LONGEST_ROW:
             params: Params = {"block_cols": 32, "rows_per_program": 64, "warps": 8}
             return Templated("rows_loop", {**params, "form": "multi_pass"})
         lanes = min(64, max(16, ELEMENTS_PER_PROGRAM // width))
         return Templated("rows", {"rows_per_program": lanes, "warps": row_warps(width * lanes)})
-    if width > LONGEST_ROW:
-        return Templated("rows_loop", {"block_cols": 4096, "form": "multi_pass", "warps": 8})
+    if width > (LONGEST_SCAN if scans else LONGEST_ROW):
+        return Templated(
+            "rows_loop", {"block_cols": 2048 if scans else 4096, "form": "multi_pass", "warps": 8}
+        )
     rows = 1 if width > 512 else min(16, 2048 // width)
     while rows > 1 and space.outer.size // rows < 4 * device.sms:
         rows //= 2
     return Templated("rows", {"rows_per_program": rows, "warps": row_warps(width * rows)})
+
+
+def _leaves_idle(space: Space, device: DeviceCard) -> bool:
+    """Whether programs of whole rows would fill less than half of the card, for long."""
+    programs = space.outer.size * ceil(space.inner.size / 64)
+    return 2 * programs <= device.sms and space.reduced.size >= 8192
 
 
 def row_warps(elements: int) -> int:

@@ -56,6 +56,8 @@ ADD = _infix("+", Level.SUM, operator.add)
 SUB = _infix("-", Level.SUM, operator.sub)
 MUL = _infix("*", Level.PRODUCT, operator.mul)
 DIV = _infix("/", Level.PRODUCT, operator.truediv)
+MOD = _infix("%", Level.PRODUCT, operator.mod)
+FLOOR_DIV = _infix("//", Level.PRODUCT, operator.floordiv)
 NEG = Function("-{0}", Level.UNARY, (Level.UNARY,), operator.neg)
 
 LT = _infix("<", Level.COMPARE, operator.lt)
@@ -104,7 +106,14 @@ MINIMUM_NAN = Function(
 WHERE = _call("tl.where", lambda c, a, b: a if c else b, 3)
 TANH = _call("tanh", math.tanh, helper="tanh")
 LOG1P = _call("log1p", math.log1p, helper="log1p")
+ROUND = _call("round_half_even", round, helper="round_half_even")
 EXPM1 = _call("expm1", math.expm1, helper="expm1")
+
+
+def constant(value: float | int | bool) -> Function:
+    """A number as a value of its own."""
+    level = Level.ATOM if isinstance(value, bool) or value >= 0 else Level.UNARY
+    return Function(repr(value), level, (), lambda: value)
 
 
 def cast(dtype: str) -> Function:

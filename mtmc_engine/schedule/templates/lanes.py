@@ -9,35 +9,22 @@ from math import isnan
 
 from mtmc_engine.schedule.templates import functions as fn
 from mtmc_engine.schedule.templates.axes import Dim
+from mtmc_engine.schedule.templates.folds import INF, identity
 from mtmc_engine.schedule.templates.space import resolved
-from mtmc_engine.schedule.templates.tensors import Fold, Number, Value, is_float
-
-INF = float("inf")
-_INTEGER_RANGES = {
-    "uint8": (0, 255),
-    "int8": (-(2**7), 2**7 - 1),
-    "int16": (-(2**15), 2**15 - 1),
-    "int32": (-(2**31), 2**31 - 1),
-    "int64": (-(2**63), 2**63 - 1),
-}
+from mtmc_engine.schedule.templates.tensors import Number, Value, is_float
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """others: what masked lanes of a load hold; guarded: what a tl.where puts into a value's."""
+    """What masked lanes hold.
+
+    others: by load. guarded: what a tl.where puts into a value's. folding: what it puts into what
+    one reduction sees, where others need the same value as something else.
+    """
 
     others: Mapping[Value, Number]
     guarded: Mapping[Value, Number]
-
-
-def identity(fold: Fold, dtype: str) -> Number:
-    """The element that changes nothing under a fold."""
-    if fold == "sum":
-        return 0.0 if is_float(dtype) else 0
-    if is_float(dtype):
-        return -INF if fold == "max" else INF
-    lowest, highest = _INTEGER_RANGES[dtype]
-    return lowest if fold == "max" else highest
+    folding: Mapping[Value, Number]
 
 
 def masked_lanes(values: Sequence[Value], folds: Sequence[Value], reduced: Dim) -> Lanes:
@@ -52,14 +39,30 @@ def masked_lanes(values: Sequence[Value], folds: Sequence[Value], reduced: Dim) 
     best: Lanes | None = None
     for choice in _choices(loads):
         guarded: dict[Value, Number] = {}
-        for fold in folds:
-            held = _held(wide, choice, guarded)
-            _guard(fold, held, guarded, wide, choice)
-        if best is None or len(guarded) < len(best.guarded):
-            best = Lanes(choice, guarded)
-        if not guarded:
+        for at, fold in enumerate(folds):
+            _guard(fold, folds[:at], guarded, wide, choice)
+        held = _held(wide, choice, guarded)
+        folding = {fold: _wanted(fold) for fold in folds if not _vanishes(fold, held, wide)}
+        found = Lanes(choice, guarded, folding)
+        if best is None or _cost(found) < _cost(best):
+            best = found
+        if not _cost(best):
             break
-    return best or Lanes({}, {})
+    return best or Lanes({}, {}, {})
+
+
+def _cost(lanes: Lanes) -> int:
+    return len(lanes.guarded) + len(lanes.folding)
+
+
+def _wanted(fold: Value) -> Number:
+    return identity(fold.fold, fold.operands[0].dtype)
+
+
+def _vanishes(fold: Value, held: Mapping[Value, Number], wide: Sequence[Value]) -> bool:
+    """Whether masked lanes change nothing in a reduction."""
+    operand = fold.operands[0]
+    return operand not in wide or held.get(operand) == _wanted(fold)
 
 
 def _feeding(folds: Sequence[Value]) -> set[Value]:
@@ -76,7 +79,8 @@ def _feeding(folds: Sequence[Value]) -> set[Value]:
 
 def _choices(loads: Sequence[Value]) -> list[dict[Value, Number]]:
     options = [
-        (0.0, -INF, INF) if is_float(load.dtype) else (0, *_extremes(load.dtype)) for load in loads
+        (0.0, -INF, INF, 1.0) if is_float(load.dtype) else (0, *_extremes(load.dtype))
+        for load in loads
     ]
     if len(loads) <= 3:
         return [dict(zip(loads, choice, strict=True)) for choice in product(*options)]
@@ -109,7 +113,7 @@ def _held(
 
 
 def _evaluate(value: Value, held: Mapping[Value, Number]) -> Number | None:
-    args = [held.get(arg) if isinstance(arg, Value) else arg for arg in value.args]
+    args = [_known(arg, held) if isinstance(arg, Value) else arg for arg in value.args]
     assert value.function is not None
     if value.function is fn.SUB and args[0] in (-INF, INF) and args[1] is None:
         subtrahend = value.args[1]
@@ -125,17 +129,33 @@ def _evaluate(value: Value, held: Mapping[Value, Number]) -> Number | None:
     return None if isinstance(result, float) and isnan(result) else result
 
 
+def _zero(dtype: str) -> Number:
+    if dtype == "bool":
+        return False
+    return 0.0 if is_float(dtype) else 0
+
+
+def _known(value: Value, held: Mapping[Value, Number]) -> Number | None:
+    if value.function is not None and not value.args:
+        constant: Number = value.function.evaluate()
+        return constant
+    return held.get(value)
+
+
 def _guard(
     fold: Value,
-    held: Mapping[Value, Number],
+    before: Sequence[Value],
     guarded: dict[Value, Number],
     wide: Sequence[Value],
     others: Mapping[Value, Number],
 ) -> None:
-    """Adds the one guard that makes masked lanes vanish in `fold`, where it needs one."""
-    operand = fold.operands[0]
-    wanted = identity(fold.fold, operand.dtype)
-    if operand not in wide or held.get(operand) == wanted:
+    """Adds the one guard that makes masked lanes vanish in `fold`, where it needs one.
+
+    None where it would harm the reductions `before`.
+    """
+    operand, wanted = fold.operands[0], _wanted(fold)
+    held = _held(wide, others, guarded)
+    if _vanishes(fold, held, wide):
         return
     for part in operand.operands:
         if (
@@ -144,8 +164,10 @@ def _guard(
             and part not in guarded
             and operand.args.count(part) == len(operand.args)
         ):
-            trial = {**guarded, part: 0.0 if is_float(part.dtype) else 0}
+            trial = {**guarded, part: _zero(part.dtype)}
             if _held(wide, others, trial).get(operand) == wanted:
                 guarded.update(trial)
                 return
-    guarded[operand] = wanted
+    after = _held(wide, others, {**guarded, operand: wanted})
+    if all(_vanishes(f, after, wide) for f in before if _vanishes(f, held, wide)):
+        guarded[operand] = wanted

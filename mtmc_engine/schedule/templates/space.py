@@ -61,8 +61,13 @@ class Space:
 
 
 def resolved(axes: Sequence[Axis]) -> Dim:
-    """Axes in their final form, repeats dropped."""
-    return tuple(dict.fromkeys(leaves(tuple(axes))))
+    """Axes in their final form, repeats and windows dropped."""
+    return tuple(dict.fromkeys(axis for axis in leaves(tuple(axes)) if not axis.window))
+
+
+def windows(axes: Sequence[Axis]) -> Dim:
+    """The axes that are loops inside of one element."""
+    return tuple(dict.fromkeys(axis for axis in leaves(tuple(axes)) if axis.window))
 
 
 def storage_axes(tensor: Tensor) -> Dim:
@@ -74,7 +79,7 @@ def space_of(program: Trace) -> Space:
     finished = _finished(program)
     inner = [value for value in program.values if value not in _after(program, finished)]
     order = _canonical_order(program, inner)
-    folded = [value for value in program.reductions if value not in finished]
+    folded = [value for value in program.folds if value not in finished]
     sets = {frozenset(resolved(value.over)) for value in folded}
     require(len(sets) <= 1, "reductions along different dimensions")
     reduced = next(iter(sets), frozenset())
@@ -83,21 +88,29 @@ def space_of(program: Trace) -> Space:
     if not folded:
         return Space(Block(tuple(runs[:-1])), Block(tuple(runs[-1:])), Block(), False, finished)
     marks = [run.axes[0] in reduced for run in runs]
-    first, last = marks.index(True), len(marks) - marks[::-1].index(True)
-    require(all(marks[first:last]), "the reduced dimensions are not adjacent")
+    last = len(marks) - marks[::-1].index(True)
+    swept = tuple(run for run, mark in zip(runs, marks, strict=True) if mark)
+    _check_positions(folded, Block(swept))
     return Space(
-        Block(tuple(runs[:first])),
-        Block(tuple(runs[first:last])),
+        Block(tuple(run for run, mark in zip(runs[:last], marks, strict=False) if not mark)),
+        Block(swept),
         Block(tuple(runs[last:])),
         True,
         finished,
     )
 
 
+def _check_positions(folded: Sequence[Value], swept: Block) -> None:
+    """What counts positions needs the reduced dimensions in its own order."""
+    for value in folded:
+        if value.kind == "scan" or value.fold in ("argmax", "argmin"):
+            require(resolved(value.over) == swept.axes, "positions in another order")
+
+
 def product_space(program: Trace) -> Space:
     """Rows (outer) and columns (reduced) of a group with one matrix product."""
     require(len(program.products) == 1, "several matrix products")
-    require(not program.reductions, "a reduction after a matrix product")
+    require(not program.folds, "a reduction after a matrix product")
     order = resolved(program.products[0].axes)
     axes = {axis for value in program.values for axis in resolved(value.axes)}
     require(axes <= set(order), "an operand that is wider than the product")
@@ -141,14 +154,16 @@ def _finished(program: Trace) -> tuple[Value, ...]:
 
     What depends on them must be a number too.
     """
-    totals = tuple(value for value in program.reductions if not resolved(value.axes))
+    totals = tuple(value for value in program.folds if not resolved(value.axes))
+    if any(resolved(value.axes) for value in depends_on(program, totals)):
+        return ()
     for value in depends_on(program, totals):
-        require(not resolved(value.axes), "elements that need a total of all elements")
         if value not in totals and value.function is not None:
             known = value.function in fn.FINISHING or ".to(" in value.function.text
             require(known, "a function of a total")
     for value in totals:
         require(value.operands[0] not in totals, "a total of a total")
+        require(value.fold not in ("argmax", "argmin"), "the position in a whole tensor")
     return totals
 
 
@@ -158,6 +173,11 @@ def _canonical_order(program: Trace, values: Sequence[Value]) -> Dim:
     full = [value for value in values if len(resolved(value.axes)) == len(every)]
     require(bool(full), "no value spans all dimensions")
     loads = [value for value in full if value.kind == "load"]
+    if not loads:
+        stored = [storage_axes(output.tensor) for output in program.outputs]
+        for axes in stored:
+            if set(axes) == every:
+                return resolved(axes)
     return resolved((loads or full)[0].axes)
 
 
@@ -165,14 +185,28 @@ def _layouts(program: Trace, finished: Sequence[Value]) -> list[Dim]:
     after = depends_on(program, finished)
     layouts = [storage_axes(tensor) for tensor in program.layouts]
     layouts += [
-        storage_axes(output.tensor)
+        storage_axes(output.stored)
         for output in program.outputs
         if output.tensor.value not in after
     ]
     layouts += [resolved(value.operands[0].axes) for value in finished]
-    # An axis that elements are picked along stands alone.
-    layouts += [resolved(value.over) for value in program.values if value.kind == "gather"]
+    for value in program.values:
+        if value.kind in ("index", "scan") or (value.kind == "pick" and value not in after):
+            layouts += _stretches(value)
     return layouts
+
+
+def _stretches(value: Value) -> list[Dim]:
+    """Axes that a value walks along side by side: between its computed positions, for a pick."""
+    if value.kind in ("index", "scan"):
+        return [resolved(value.over)]
+    found: list[list[Axis]] = [[]]
+    for place in value.at:
+        if isinstance(place, int):
+            found.append([])
+        else:
+            found[-1].extend(resolved(place))
+    return [tuple(axes) for axes in found if axes]
 
 
 def _runs(order: Dim, reduced: frozenset[Axis], layouts: Sequence[Dim]) -> list[Run]:

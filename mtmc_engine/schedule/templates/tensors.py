@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,10 +11,13 @@ from mtmc_engine.schedule.ops import Unsupported
 from mtmc_engine.schedule.templates import functions as fn
 from mtmc_engine.schedule.templates.axes import Axis, Dim, leaves, size_of, unify
 from mtmc_engine.schedule.templates.functions import Function
+from mtmc_engine.schedule.templates.sizes import SizeText, axis_of
 
 Number = int | float | bool
-Kind = Literal["load", "compute", "reduce", "count", "gather", "matmul"]
-Fold = Literal["sum", "max", "min"]
+Order = tuple[int, ...]
+Kind = Literal["load", "compute", "reduce", "scan", "count", "index", "pick", "matmul"]
+Band = Literal["", "lower", "upper"]
+Fold = Literal["sum", "prod", "max", "min", "argmax", "argmin"]
 
 _RANK = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
 
@@ -24,11 +27,15 @@ class Value:
     """One element-wise quantity of a group. Two values are equal only if they are one object.
 
     kind:   "load" reads the graph value `source`; "compute" applies `function` to `args`;
-            "reduce" folds its argument over the axes `over` by `fold`; "count" is the number of
-            elements along `over`; "gather" reads `source` at position args[0] of the axis
-            `over`, where args[1] holds; "matmul" is a matrix product of two tensors.
-    axes:   what it varies along; for loads and gathers in storage order.
+            "reduce" folds its argument over the axes `over` by `fold`; "scan" keeps what the fold
+            is up to each position, from the end where `reverse`; "count" is the number of
+            elements along `over`, "index" the position there; "pick" reads `source` at the places
+            `at`; "matmul" is a matrix product of two tensors.
+    axes:   what it varies along; for loads in storage order.
     dtype:  type inside the kernel: half types are computed in float32.
+    at:     of a pick, for each dimension of the storage the axes that walk through it, or the
+            argument that holds the position. `masked`: the last argument says where to read;
+            elsewhere the value is `other`, or of no interest.
     hint:   what a reader would call it; "~" before it: only where it needs a name at all.
     """
 
@@ -41,6 +48,10 @@ class Value:
     over: Dim = ()
     source: str = ""
     product: Product | None = None
+    at: tuple[Dim | int, ...] = ()
+    masked: bool = False
+    other: Number | None = None
+    reverse: bool = False
     hint: str = ""
 
     @property
@@ -61,6 +72,7 @@ class Product:
     left, right: [rows, k] and [k, columns], where `rows` and `k` are positions of dimensions in
                  storage. More dimensions of the left one are joined with its rows, or, where
                  `batched`, the leading dimensions of both count products.
+    band:        the triangle of the left one, its diagonal included, that counts.
     """
 
     left: str
@@ -70,6 +82,7 @@ class Product:
     right_k: int
     right_columns: int
     batched: bool = False
+    band: Band = ""
 
 
 @dataclass(frozen=True)
@@ -135,20 +148,39 @@ class Builder:
     """Makes the values of one group; equal computations become one value.
 
     values: in order of creation. loads: tensors that enter the group, by graph value.
-    spec:   of the first result of the node that is being expanded.
+    specs:  of the results of the node that is being expanded; `spec` is the first.
+    symbols: value of each symbol of the varying dimensions.
+    orders: dimensions of loads as they lie in memory, where that is not their own order.
     """
 
     values: list[Value] = field(default_factory=list)
     loads: dict[str, Tensor] = field(default_factory=dict)
-    spec: TensorSpec = field(default_factory=lambda: TensorSpec((), "float32"))
+    specs: tuple[TensorSpec, ...] = (TensorSpec((), "float32"),)
+    symbols: Mapping[str, int] = field(default_factory=dict)
+    orders: Mapping[str, Order] = field(default_factory=dict)
+    _shown: dict[str, Axis] = field(default_factory=dict)
     _seen: dict[tuple[object, ...], Value] = field(default_factory=dict)
+
+    @property
+    def spec(self) -> TensorSpec:
+        return self.specs[0]
+
+    @property
+    def zero(self) -> Number:
+        """Zero in the type of the node that is being expanded."""
+        return 0.0 if is_float(self.result) else 0
+
+    def axis(self, text: str) -> Axis:
+        """An axis whose size is an expression over symbols that the group's tensors show."""
+        return axis_of(text, self.symbols, self._shown)
 
     @property
     def result(self) -> str:
         """Kernel type of the node that is being expanded."""
         return kernel_dtype(self.spec.dtype)
 
-    def _make(self, key: tuple[object, ...], make: Callable[[], Value]) -> Value:
+    def make(self, key: tuple[object, ...], make: Callable[[], Value]) -> Value:
+        """The value of a computation, made where the group has none with that key."""
         if key not in self._seen:
             value = make()
             self._seen[key] = value
@@ -162,11 +194,15 @@ class Builder:
             () if size == 1 else (Axis(size, literal=text.isdigit()),)
             for size, text in zip(spec.shape, texts, strict=True)
         )
-        axes = tuple(axis for dim in dims for axis in dim)
+        stored = tuple(dims[dim] for dim in self.orders.get(source) or range(len(dims)))
+        axes = tuple(axis for dim in stored for axis in dim)
+        for dim, text in zip(dims, texts, strict=True):
+            if dim:
+                self._shown.setdefault(text, dim[0])
         dtype = kernel_dtype(spec.dtype)
-        value = self._make(("load", source), lambda: Value("load", axes, dtype, source=source))
-        self.loads[source] = Tensor(value, dims)
-        return self.loads[source]
+        value = self.make(("load", source), lambda: Value("load", axes, dtype, source=source))
+        self.loads[source] = Tensor(value, stored)
+        return Tensor(value, dims)
 
     def storage(self, tensor: Tensor) -> list[int]:
         """For each dimension of a loaded tensor, which dimension of its storage it is.
@@ -185,17 +221,29 @@ class Builder:
     ) -> Tensor:
         """A pointwise function of broadcast operands. dtype None: that of the current node."""
         dtype = dtype or self.result
-        if any(isinstance(arg, str) for arg in args):
-            raise Unsupported("a size takes part in the arithmetic")
+        args = tuple(
+            Tensor(self.counted((self.axis(arg),)), ()) if isinstance(arg, SizeText) else arg
+            for arg in args
+        )
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         dims = broadcast(tensors)
         axes = tuple(dict.fromkeys(axis for dim in dims for axis in leaves(dim)))
         plain = tuple(arg.value if isinstance(arg, Tensor) else arg for arg in args)
-        key = ("call", function.text, dtype, *map(_key, plain), *map(id, axes))
-        value = self._make(
-            key, lambda: Value("compute", axes, dtype, plain, function=function, hint=hint)
+        return Tensor(self.computed(function, plain, axes, dtype, hint), dims)
+
+    def computed(
+        self,
+        function: Function,
+        args: tuple[Value | Number, ...],
+        axes: Dim,
+        dtype: str,
+        hint: str = "",
+    ) -> Value:
+        """A pointwise function of values that varies along `axes`."""
+        key = ("call", function.text, dtype, *map(_key, args), *map(id, axes))
+        return self.make(
+            key, lambda: Value("compute", axes, dtype, args, function=function, hint=hint)
         )
-        return Tensor(value, dims)
 
     def arith(
         self, function: Function, *args: Operand, dtype: str | None = None, hint: str = ""
@@ -207,7 +255,7 @@ class Builder:
 
     def converted(self, operand: Operand, dtype: str) -> Operand:
         """The operand in kernel type `dtype`; Triton itself widens among integers or floats."""
-        if not isinstance(operand, Tensor) or operand.value.kind == "count":
+        if not isinstance(operand, Tensor) or _is_size(operand.value):
             return operand
         same_kind = is_float(operand.dtype) == is_float(dtype)
         if same_kind and "bool" not in (operand.dtype, dtype):
@@ -242,7 +290,7 @@ class Builder:
         if over:
             axes = tuple(axis for axis in tensor.axes_of(()) if axis not in over)
             key = ("reduce", fold, id(value), *map(id, over))
-            value = self._make(
+            value = self.make(
                 key,
                 lambda: Value(
                     "reduce", axes, value.dtype, (value,), fold=fold, over=over, hint=hint
@@ -261,45 +309,27 @@ class Builder:
     def count(self, tensor: Tensor, dims: Sequence[int] = ()) -> Operand:
         """Number of elements along some dimensions; `dims` () means all of them."""
         over = tensor.axes_of(dims)
-        if not over:
-            return 1
+        return Tensor(self.counted(over), ()) if over else 1
+
+    def counted(self, over: Dim) -> Value:
+        """The number of elements along axes."""
         key = ("count", *map(id, over))
-        return Tensor(self._make(key, lambda: Value("count", (), "int32", over=over)), ())
-
-    def gather(self, table: Tensor, dim: int, index: Tensor, where: Tensor, hint: str) -> Tensor:
-        """Elements of a loaded tensor at one position along `dim`, zero where not `where`.
-
-        index, where: without that dimension. Raises Unsupported where `table` is computed.
-        """
-        if table.value.kind != "load":
-            raise Unsupported("an element is picked from a computed tensor")
-        dim %= len(table.dims)
-        over = leaves(table.dims[dim])
-        kept = self.without(Tensor(table.value, table.dims), [dim])
-        dims = broadcast([kept, index, where])
-        axes = tuple(axis for d in dims for axis in leaves(d))
-        key = ("gather", id(table.value), id(index.value), id(where.value))
-        value = self._make(
-            key,
-            lambda: Value(
-                "gather",
-                axes,
-                table.dtype,
-                (index.value, where.value),
-                over=over,
-                source=table.value.source,
-                hint=hint,
-            ),
-        )
-        return Tensor(value, dims)
+        return self.make(key, lambda: Value("count", (), "int32", over=over))
 
     def multiply(self, product: Product, axes: Dim) -> Value:
         """The matrix product as a value over its rows and columns."""
         kind = self.result
-        return self._make(
+        return self.make(
             ("matmul", product),
             lambda: Value("matmul", axes, kind, product=product, hint="acc"),
         )
+
+
+def _is_size(value: Value) -> bool:
+    """Whether a value is a number of elements, which arithmetic takes as it is."""
+    if value.kind == "compute":
+        return bool(value.operands) and all(map(_is_size, value.operands))
+    return value.kind == "count"
 
 
 def _key(arg: Value | Number) -> object:

@@ -36,8 +36,18 @@ class LinesPane(ScrollView, can_focus=True):
         """Height of the text, after wrapping."""
         return len(self._lines)
 
-    def show(self, lines: Sequence[Content], stops: Sequence[int] = (), top: bool = False) -> None:
-        """Draw `lines`; `stops` are those that `jump` goes to; `top` scrolls back up."""
+    def show(
+        self,
+        lines: Sequence[Content],
+        stops: Sequence[int] = (),
+        top: bool = False,
+        follow: bool = False,
+    ) -> None:
+        """Draw `lines`; `stops` are those that `jump` goes to; `top` scrolls back up.
+
+        follow: a reader at the end stays there when lines are added.
+        """
+        at_end = follow and self.scroll_offset.y >= self.max_scroll_y
         same = len(lines) == len(self._source) and all(
             new is old or new.is_same(old) for new, old in zip(lines, self._source, strict=True)
         )
@@ -47,6 +57,8 @@ class LinesPane(ScrollView, can_focus=True):
             return
         self._source, self._stops = tuple(lines), tuple(stops)
         self._lay_out()
+        if at_end:
+            self.scroll_end(animate=False)
 
     def jump(self, step: int) -> None:
         """Scroll to the next (1) or previous (-1) stop."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from mtmc_engine.core.events import PromptReady
 from mtmc_tui.screen.glyphs import Glyphs
-from mtmc_tui.screen.model import Snapshot
+from mtmc_tui.screen.model import Pending, Snapshot
 from mtmc_tui.screen.render.verdicts import verdict_words
-from mtmc_tui.screen.render.words import Part, duration_text, fitted, ratio_text
+from mtmc_tui.screen.render.words import Part, count_text, duration_text, fitted, ratio_text
 from mtmc_tui.screen.view import View
 
 PHASES = {
@@ -25,8 +26,8 @@ def activity_text(snapshot: Snapshot, view: View, width: int, now: float) -> Con
 
     One line, or a few where a question has a reason or a failure is long.
     """
-    if snapshot.question is not None:
-        return _question(snapshot, view, width)
+    if snapshot.question is not None or snapshot.unsent is not None:
+        return _asked(snapshot, view, width)
     if snapshot.failure is not None:
         return _said(view.glyphs.failed, snapshot.failure.text, "$state-failed", width)
     if snapshot.stale is not None:
@@ -34,8 +35,14 @@ def activity_text(snapshot: Snapshot, view: View, width: int, now: float) -> Con
         return _said(view.glyphs.warning, text, "$state-slower", width)
     if snapshot.finished is not None:
         return fitted(_answer(snapshot, view.glyphs), width)
+    return _at_work(snapshot, view, width, now)
+
+
+def _at_work(snapshot: Snapshot, view: View, width: int, now: float) -> Content:
     if snapshot.phase is None:
         return _said(view.glyphs.running, "starting the engine", "$quiet", width)
+    if snapshot.wait is not None:
+        return _waits(snapshot, view, width, now)
     return fitted(_phase(snapshot, view.glyphs, now), width)
 
 
@@ -43,8 +50,17 @@ def question_text(snapshot: Snapshot) -> str:
     """The question that waits, as the terminal's title has it; empty where none does."""
     question = snapshot.question
     if question is None:
-        return ""
+        return "send this prompt?" if snapshot.unsent is not None else ""
+    if question.about == "coder":
+        return f"the coder cannot be asked for {question.action.phrase}: what now?"
     return "stop here?" if snapshot.stopping else f"keep {question.action.phrase}?"
+
+
+def _asked(snapshot: Snapshot, view: View, width: int) -> Content:
+    if snapshot.question is not None:
+        return _question(snapshot, view, width)
+    assert snapshot.unsent is not None
+    return _unsent(snapshot.unsent, view, width)
 
 
 def _question(snapshot: Snapshot, view: View, width: int) -> Content:
@@ -55,13 +71,42 @@ def _question(snapshot: Snapshot, view: View, width: int) -> Content:
         (f" {view.glyphs.ask} ", "bold reverse $state-proposed"),
         (f" {question_text(snapshot)}", "bold"),
     ]
-    if node is not None and not snapshot.stopping:
+    if node is not None and snapshot.waiting(node):
         words, style = verdict_words(node, view.glyphs)
         parts.append((f"  {words}", style))
     advice = f"suggested: {question.choices[0]}. {question.suggestion_reason}"
+    if question.about == "coder":
+        advice = f"{question.suggestion_reason} g asks again, s skips the step, S ends the run."
     if snapshot.stopping:
         advice += " r takes the next step instead."
     return Content("\n").join([fitted(parts, width), *_indented(advice, "$quiet", width)])
+
+
+def _unsent(prompt: PromptReady, view: View, width: int) -> Content:
+    """A prompt waits to be read."""
+    parts: list[Part] = [
+        (f" {view.glyphs.ask} ", "bold reverse $state-proposed"),
+        (" send this prompt?", "bold"),
+        (f"  {view.glyphs.about}{count_text(prompt.tokens)} tokens to {prompt.coder}", ""),
+        (f"  at {prompt.address}" if prompt.address else "", "$quiet"),
+    ]
+    advice = "enter: send; s skips the step. Nothing has left this machine yet."
+    return Content("\n").join([fitted(parts, width), *_indented(advice, "$quiet", width)])
+
+
+def _waits(snapshot: Snapshot, view: View, width: int, now: float) -> Content:
+    """The coder waits: how long still, and why."""
+    wait = snapshot.wait
+    assert wait is not None
+    left = max(0.0, wait.seconds - (now - snapshot.wait_at))
+    tries = "1 try" if wait.tries_left == 1 else f"{wait.tries_left} tries"
+    parts: list[Part] = [
+        (f" {view.glyphs.warning} ", "bold $state-slower"),
+        ("the coder waits", "bold"),
+        (f"  {duration_text(left + 0.999)}", "bold"),
+        (f"  {tries} left", "$quiet"),
+    ]
+    return Content("\n").join([fitted(parts, width), *_indented(wait.reason, "$quiet", width)])
 
 
 def _phase(snapshot: Snapshot, signs: Glyphs, now: float) -> list[Part]:
@@ -88,7 +133,7 @@ def _phase(snapshot: Snapshot, signs: Glyphs, now: float) -> list[Part]:
     if phase.total and phase.done is not None:
         parts.append((f"  {counted_bar(phase.done, phase.total, signs)}", ""))
     if phase.budget_s is not None:
-        left = duration_text(phase.budget_s - elapsed)
+        left = duration_text(max(0.0, phase.budget_s - (now - snapshot.told_at)))
         parts.append((f"  {left} left of the budget", "$quiet"))
     if snapshot.notices:
         parts.append((f"  {snapshot.notices[-1].text}", "$quiet"))
@@ -97,10 +142,20 @@ def _phase(snapshot: Snapshot, signs: Glyphs, now: float) -> list[Part]:
 
 def _subject(snapshot: Snapshot) -> str:
     if snapshot.pending is not None:
-        attempt = f" (attempt {snapshot.pending.attempt})" if snapshot.pending.attempt > 1 else ""
-        return snapshot.pending.action.phrase + attempt
+        return snapshot.pending.action.phrase + _which(snapshot.pending)
     node = snapshot.nodes.get(snapshot.live)
     return node.action.phrase if node and node.action else ""
+
+
+def _which(pending: Pending) -> str:
+    """ " (attempt 2: fix_math, 3 samples)"; "" for the only candidate of a first attempt."""
+    parts = []
+    if pending.attempt > 1:
+        repair = f": {pending.repair}" if pending.repair else ""
+        parts.append(f"attempt {pending.attempt}{repair}")
+    if pending.samples > 1:
+        parts.append(f"{pending.samples} samples")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def counted_bar(done: int, total: int, signs: Glyphs, width: int = 16) -> str:

@@ -11,8 +11,9 @@ from mtmc_engine.core.verdict import Gate
 from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.model import Node, Snapshot
 from mtmc_tui.screen.render.diff import DiffRow, Spans, paired_rows, unified_rows
+from mtmc_tui.screen.render.talk import Lines, prompt_lines, reply_lines
 from mtmc_tui.screen.render.words import percent_text
-from mtmc_tui.screen.view import CODE, TABS, View, shown_node, shown_option
+from mtmc_tui.screen.view import CODE, View, shown_node, shown_option, tabs_of
 
 GUTTER = 5
 BREAKS = " ,([{"
@@ -33,7 +34,11 @@ def code_text(snapshot: Snapshot, view: View, width: int) -> CodeText:
     """The chosen tab for the program that is shown."""
     node = shown_node(snapshot, view)
     option = shown_option(snapshot, view)
-    if view.tab == "reference":
+    if view.tab == "prompt":
+        text = _talk(prompt_lines(snapshot, view, width))
+    elif view.tab == "reply":
+        text = _talk(reply_lines(snapshot, view, width))
+    elif view.tab == "reference":
         text = _source(snapshot.task.source if snapshot.task else "", "not read yet", width)
     elif option is not None:
         text = CodeText(tuple(_option(snapshot, view, width)))
@@ -48,12 +53,22 @@ def code_text(snapshot: Snapshot, view: View, width: int) -> CodeText:
     return _marked(text, view.filter(CODE))
 
 
-def code_title(view: View) -> Content:
-    """The tabs, as they stand in the pane's border."""
+def _talk(said: Lines) -> CodeText:
+    lines, heads = said
+    return CodeText(tuple(lines), tuple(heads))
+
+
+def code_title(snapshot: Snapshot, view: View, width: int) -> Content:
+    """The tabs, as they stand in the pane's border, close together where they do not fit."""
+    roomy = _title(snapshot, view, f" {view.glyphs.separator} ")
+    return roomy if roomy.cell_length < width else _title(snapshot, view, view.glyphs.separator)
+
+
+def _title(snapshot: Snapshot, view: View, between: str) -> Content:
     parts: list[str | tuple[str, str]] = ["3 Code "]
-    for place, tab in enumerate(TABS):
+    for place, tab in enumerate(tabs_of(snapshot)):
         if place:
-            parts.append((f" {view.glyphs.separator} ", "not bold"))
+            parts.append((between, "not bold"))
         style = "bold reverse" if tab == view.tab else "not bold"
         parts.append(
             (f" {tab} " if tab == view.tab else tab, f"{style} @click=screen.tab('{tab}')")
@@ -175,10 +190,14 @@ def _source(source: str, otherwise: str, width: int) -> CodeText:
 
 
 def _ptx(node: Node, width: int) -> CodeText:
-    ptx = node.evidence(Gate.COMPILE).get("ptx")
-    if not isinstance(ptx, str) or not ptx:
+    """One text for all kernels; n and N jump between them."""
+    if not node.ptx:
         return _said(_no_ptx(node), width)
-    return CodeText(tuple(Content(line) for line in ptx.splitlines()))
+    lines = [Content(line.replace("\t", "  ")) for line in node.ptx.splitlines()]
+    heads = [at for at, line in enumerate(lines) if line.plain.startswith("// ")]
+    for at in heads:
+        lines[at] = lines[at].stylize("bold")
+    return CodeText(tuple(lines), tuple(heads))
 
 
 def _option(snapshot: Snapshot, view: View, width: int) -> list[Content]:
@@ -215,14 +234,9 @@ def _wrapped(name: str, text: str, width: int) -> list[Content]:
 
 
 def _no_ptx(node: Node) -> str:
-    if node.parent is None:
-        return "The original calls the library: it has no kernel of its own to compile."
-    if not any(result.gate is Gate.COMPILE for result in node.gates):
-        return "Not compiled yet."
-    return (
-        "Sessions do not keep PTX: the compile gate keeps what it says about a kernel, which is "
-        "in the proof pane (registers, shared memory, spills)."
-    )
+    if any(result.gate is Gate.COMPILE for result in node.gates):
+        return "No kernel of this program was compiled ahead of time."
+    return "The original runs as it is." if node.parent is None else "Not compiled yet."
 
 
 def _said(text: str, width: int) -> CodeText:

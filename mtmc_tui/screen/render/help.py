@@ -15,17 +15,18 @@ ABOUT = {
     1: "The plan tree. Each line is a program: the original, steps that were tried with their "
     "speed against the original, and below the current program what the planner proposes next, "
     "with its probability. Moving the highlight shows that program everywhere; esc goes back to "
-    "the run. enter on “more options” unfolds them; b continues from the highlighted program.",
+    'the run. enter on "more options" unfolds them; b continues from the highlighted program.',
     2: "Regions of the shown program: share of its time, how much of the roofline it reaches and "
     "which roof binds (memory, compute or launch).",
     3: "The code of the shown program. diff compares with the program it came from; reference is "
     "your own file; ptx is what was compiled. [ and ] change tabs, n and N jump between hunks, d "
-    "puts old and new side by side. On a proposed action: why, and what the planner read.",
+    "puts old and new side by side. On a proposed action: why, and what the planner read. Where a "
+    "language model codes: prompt is all that it is sent, reply what it writes, its thinking dim.",
     4: "Proof of the shown program, gate by gate: what was compiled, run and compared with the "
     "reference in higher precision, the verdict with its reason, and the end of the output where "
     "a gate failed. The whole output is one key away: l.",
     5: "Times. Solid bars are measured, in pairs, with a 95 % interval. Hollow bars with the "
-    "sign for “about” are estimates and never measurements. On the line of a baseline stands how "
+    'sign for "about" are estimates and never measurements. On the line of a baseline stands how '
     "fast the shown program is against it. The memory floor is compulsory bytes over peak "
     "bandwidth; a program that computes much cannot come near it.",
 }

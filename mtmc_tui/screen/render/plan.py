@@ -96,6 +96,11 @@ def _leaves(
     pending = snapshot.pending.action.phrase if snapshot.pending else ""
     options = snapshot.options()
     shown = options if view.every_option else options[:OPTIONS_SHOWN]
+    again = snapshot.pending
+    if again is not None and again.node == node.id and again.attempt > 1:
+        text = f"{again.action.phrase} (attempt {again.attempt})"
+        key = OPTION + again.action.phrase
+        leaves.append((key, signs.running, text, "", "coding", "$state-running"))
     for option in shown:
         phrase = option.action.phrase
         coding = phrase == pending
@@ -122,13 +127,22 @@ def _more(count: int) -> str:
 def _node_row(snapshot: Snapshot, signs: Glyphs, node: Node, guide: str) -> PlanRow:
     glyph, word, style = _state(snapshot, signs, node)
     text = node.action.phrase if node.action else "original"
-    if node.attempt > 1:
-        text += f" (attempt {node.attempt})"
+    text += _which(snapshot, node)
     if node.gate is not None:
         return PlanRow(node.id, guide, glyph, text, node.gate.value, word, style)
     if node.verdict is not None and not node.verdict.proven:
         return PlanRow(node.id, guide, glyph, text, "", node.verdict.verdict.value, style)
     return PlanRow(node.id, guide, glyph, text, _value(snapshot, signs, node), word, style)
+
+
+def _which(snapshot: Snapshot, node: Node) -> str:
+    """ " (attempt 2)", " (sample 1)"; "" for the only candidate of a first attempt."""
+    attempt = f"attempt {node.attempt}" if node.attempt > 1 else ""
+    round_of = (node.parent, node.step, node.attempt)
+    together = [n for n in snapshot.nodes.values() if (n.parent, n.step, n.attempt) == round_of]
+    sample = f"sample {node.sample + 1}" if any(n.sample for n in together) else ""
+    parts = ", ".join(filter(None, (attempt, sample)))
+    return f" ({parts})" if parts else ""
 
 
 def _state(snapshot: Snapshot, signs: Glyphs, node: Node) -> tuple[str, str, str]:

@@ -10,6 +10,7 @@ from textual.content import Content
 from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.keys import Key
 from mtmc_tui.screen.model import Snapshot
+from mtmc_tui.screen.render.talk import meter_text
 from mtmc_tui.screen.render.words import (
     Part,
     dtype_text,
@@ -40,11 +41,14 @@ def status_line(snapshot: Snapshot, view: View, width: int) -> Content:
         words.append(_device(snapshot, signs))
     else:
         words.append((f"for {session.target}", "$quiet"))
-    words += [
-        (f"planner {planner_text(session.planner, signs)}", "$quiet"),
-        (f"coder {session.coder}", "$quiet"),
-    ]
-    right = Content.assemble(_watching(snapshot, view), " ")
+    planner = (f"planner {planner_text(session.planner, signs)}", "$quiet")
+    coder = (f"coder {session.coder}", "$quiet")
+    if session.coder_address:  # what costs and where prompts go comes before who plans
+        words += [coder, (f"at {session.coder_address}", "$quiet"), planner]
+    else:
+        words += [planner, coder]
+    meter = meter_text(snapshot.budget, signs, roomy=width >= 100)
+    right = Content.assemble((f"{meter}  " if meter else "", ""), _watching(snapshot, view), " ")
     room = width - right.cell_length - 1
     gap = "   " if sum(len(text) + 3 for text, _ in words) < room else "  "
     return spread(

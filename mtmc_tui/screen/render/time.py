@@ -138,6 +138,8 @@ def time_title(snapshot: Snapshot, view: View) -> str:
         kind = "measured" if snapshot.task.measured else "estimated"
     else:
         return ""
+    if node is not None and node.measurement and node.measurement.device.get("replayed"):
+        return "replayed from a recording, not measured"
     if kind == "measured":
         return "measured"
     return f"{view.glyphs.about} ESTIMATED, not measured"

@@ -60,6 +60,16 @@ def duration_text(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
 
 
+def count_text(count: int) -> str:
+    """ "812", "12.3k", "50k", "1.2M"."""
+    for unit in ("", "k", "M"):
+        if abs(count) < 1000 or unit == "M":
+            break
+        count = count / 1000  # type: ignore[assignment]
+    digits = f"{count:.1f}" if unit and count < 100 else f"{count:.0f}"
+    return digits.removesuffix(".0") + unit
+
+
 def bytes_text(count: float) -> str:
     """ "16 KB", "1.4 GB": powers of 1024, two digits where under ten."""
     for unit in ("B", "KB", "MB", "GB"):

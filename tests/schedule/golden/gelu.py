@@ -31,8 +31,10 @@ def gelu_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 
 def gelu(x: torch.Tensor) -> torch.Tensor:
     """GELU in one pass over the elements."""
-    x = x.contiguous()
     out = torch.empty_like(x)
+    # The kernel walks through memory: every operand has to lie as the result does.
+    if x.stride() != out.stride():
+        x = torch.empty_like(out).copy_(x)
     if out.numel() == 0:
         return out
     n_elements = out.numel()

@@ -26,9 +26,9 @@ def linear_relu_kernel(
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
 ):
-    # Neighbouring programs share GROUP_M rows of tiles, so that their operands meet in L2.
     tiles_m = tl.cdiv(M, BLOCK_M)
     tiles_n = tl.cdiv(N, BLOCK_N)
+    # Neighbouring programs share GROUP_M rows of tiles, so that their operands meet in L2.
     group = tl.program_id(0) // (GROUP_M * tiles_n)
     within = tl.program_id(0) % (GROUP_M * tiles_n)
     group_rows = min(tiles_m - group * GROUP_M, GROUP_M)

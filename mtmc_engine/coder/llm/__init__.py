@@ -1,0 +1,1 @@
+"""Coders that ask a language model: prompts, replies, feedback."""

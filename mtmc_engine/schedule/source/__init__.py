@@ -1,0 +1,1 @@
+"""Triton source that a person or a language model wrote: its regions, and rewrites of it."""
