@@ -20,6 +20,7 @@ from mtmc_tui.client import Engine
 
 INTERRUPTS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 GO_ON = "Stopped; the same command with --resume goes on."
+PATIENCE_S = 0.8
 NOTHING_YET = "Stopped before anything was tried: there is nothing to go on with."
 
 
@@ -37,7 +38,8 @@ async def follow(options: RunOptions, display: Display) -> int:
     """Run the engine under a display: the exit code.
 
     Ctrl-C and its like end the engine and its children within a second and leave the journal;
-    the last event shown then carries the exit code of that signal.
+    the last event shown then carries the exit code of that signal. Where the reader of standard
+    output has stalled it never sees it, and the process ends all the same.
     """
     stop = _Interruption()
     engine = await Engine.start(options)
@@ -48,15 +50,19 @@ async def follow(options: RunOptions, display: Display) -> int:
         async for event in engine.events():
             resumable = resumable or isinstance(event, NodeAdded)
             if not isinstance(event, SessionFinished | Failed):
-                display.show(event)
+                await stop.unless_stalled(display.show, event)
                 continue
             last = stop.on_last(event, resumable)
             code = last.exit_code
-            display.show(last)
+            await stop.unless_stalled(display.show, last)
             if stop.code and isinstance(last, SessionFinished):
                 print(GO_ON, file=sys.stderr)
     except BrokenPipeError:
         _forget_stdout()
+    except _Stalled:
+        await engine.stop()
+        print(GO_ON if resumable else NOTHING_YET, file=sys.stderr, flush=True)
+        os._exit(stop.code)  # a thread that writes to a full pipe cannot be ended otherwise
     except OSError as error:
         _forget_stdout()
         code = 1
@@ -66,11 +72,16 @@ async def follow(options: RunOptions, display: Display) -> int:
     return stop.code or code
 
 
+class _Stalled(Exception):
+    """The run shall end, and nobody reads what it says."""
+
+
 class _Interruption:
     """Signals that end the run. code: of the first one that came, 0 before."""
 
     def __init__(self) -> None:
         self.code = 0
+        self._came = asyncio.Event()
         self._engine: Engine | None = None
         self._ending: asyncio.Task[None] | None = None
         loop = asyncio.get_running_loop()
@@ -90,8 +101,26 @@ class _Interruption:
             return Failed(GO_ON if resumable else NOTHING_YET, self.code, "stopped")
         return replace(event, exit_code=self.code)
 
+    async def unless_stalled(self, show: Callable[[AnyEvent], None], event: AnyEvent) -> None:
+        """Show an event off the loop, so that a reader that stalls keeps no signal waiting.
+
+        Raises _Stalled where that is still not done some time after a signal.
+        """
+        showing = asyncio.ensure_future(asyncio.to_thread(show, event))
+        waiting = asyncio.ensure_future(self._out_of_patience())
+        await asyncio.wait({showing, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if not showing.done():
+            raise _Stalled
+        showing.result()
+
+    async def _out_of_patience(self) -> None:
+        await self._came.wait()
+        await asyncio.sleep(PATIENCE_S)
+
     def _interrupt(self, code: int) -> None:
         self.code = self.code or code
+        self._came.set()
         self._end()
 
     def _end(self) -> None:

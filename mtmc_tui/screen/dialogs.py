@@ -147,7 +147,7 @@ def page_width(width: int) -> int:
 
 
 class Page(ModalScreen[None]):
-    """Something to read: help, or a log."""
+    """Something to read: help, or a log. It covers the workbench, which is not painted below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,f1,l", "close", "close"),
@@ -156,7 +156,7 @@ class Page(ModalScreen[None]):
     ]
 
     def __init__(self, title: str, text: Content) -> None:
-        super().__init__(classes="dialog")
+        super().__init__(classes="dialog -page")
         self.page_title, self.text = title, text
 
     def compose(self) -> ComposeResult:

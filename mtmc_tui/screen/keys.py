@@ -45,9 +45,12 @@ class Key:
         return key_text(self.keys.split(",")[0])
 
 
+WORDED = ("enter", "up", "down", "left", "right", "tab", "backspace", "delete")
+
+
 def key_text(key: str) -> str:
-    """ "question_mark" as "?"; "ctrl+p" and "enter" as they are."""
-    if key == "enter":
+    """ "question_mark" as "?"; "ctrl+p" and keys without an ASCII sign as they are."""
+    if key in WORDED:
         return key
     return "+".join(format_key(part) if len(part) > 1 else part for part in key.split("+"))
 

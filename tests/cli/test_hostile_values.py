@@ -1,5 +1,6 @@
 """Values that nobody can mean, and runs that cannot go on: one sentence and the exit code."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -148,6 +149,24 @@ def test_what_ends_a_run_midway_is_said_in_both_places(place):
     assert "changed since it was opened" in sentence
     last = json.loads(lines[-1])
     assert (last["event"], last["exit_code"]) == ("session_finished", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("display", ["json", "plain"])
+def test_a_reader_that_stalls_keeps_no_signal_waiting(place, display):
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writer, b"x" * 4096)  # full before the first event
+    process = subprocess.Popen(
+        [*COMMAND, "op.py", "--yes", "--display", display, "--planner", "roofline"], cwd=place,
+        env=environment(place), stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(writer)
+    time.sleep(4)
+    process.terminate()
+    assert process.wait(10) == 143
+    assert b"Stopped" in process.stderr.read()
+    os.close(reader)
 
 
 def test_a_full_disk_is_one_sentence(place):
