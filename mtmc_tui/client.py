@@ -96,7 +96,8 @@ class Engine:
             if signal_number is not None:
                 self._signal(signal_number)
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self.process.wait(), grace_s / 2)
+                async with asyncio.timeout(grace_s / 2):
+                    await self.process.wait()
                 return
         await self.process.wait()
 
@@ -190,7 +191,8 @@ async def _spawn(arguments: list[str], log: Path | None) -> tuple[asyncio.subpro
 async def _end(process: asyncio.subprocess.Process) -> None:
     _send_signal(process, signal.SIGTERM)
     with contextlib.suppress(asyncio.TimeoutError):
-        await asyncio.wait_for(process.wait(), 0.7)
+        async with asyncio.timeout(0.7):
+            await process.wait()
         return
     _send_signal(process, signal.SIGKILL)
     await process.wait()

@@ -179,5 +179,6 @@ class JsonChild:
         assert self._process.stdin is not None
         self._process.stdin.close()
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._reader), _CLOSE_S)
+            async with asyncio.timeout(_CLOSE_S):
+                await asyncio.shield(self._reader)
         await self.kill()

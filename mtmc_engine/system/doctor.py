@@ -166,7 +166,8 @@ async def _llama() -> Check:
         env=without_secrets(os.environ),
     )
     try:
-        out, err = await asyncio.wait_for(child.communicate(), PROBE_S)
+        async with asyncio.timeout(PROBE_S):
+            out, err = await child.communicate()
     except TimeoutError:
         child.kill()
         await child.wait()

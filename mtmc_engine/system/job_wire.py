@@ -127,11 +127,13 @@ async def read_report(
     reader, writer = await asyncio.open_connection(sock=channel, limit=LINE_BYTES)
     supervisor = 0
     try:
-        first = await asyncio.wait_for(reader.readline(), grace_s)
+        async with asyncio.timeout(grace_s):
+            first = await reader.readline()
         if not first:
             return False, None
         supervisor = int(msgspec.json.decode(first)["supervisor"])
-        last = await asyncio.wait_for(reader.read(), wall_s + grace_s)
+        async with asyncio.timeout(wall_s + grace_s):
+            last = await reader.read()
     except TimeoutError:
         if not supervisor:
             return False, None
@@ -141,7 +143,8 @@ async def read_report(
     except asyncio.CancelledError:
         writer.write_eof()
         with suppress(TimeoutError):
-            await asyncio.wait_for(reader.read(), grace_s)
+            async with asyncio.timeout(grace_s):
+                await reader.read()
         raise
     finally:
         writer.close()

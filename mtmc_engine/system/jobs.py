@@ -98,7 +98,8 @@ class WarmParent:
         try:
             with suppress(TimeoutError, ConnectionError):
                 loop = asyncio.get_running_loop()
-                hello = await asyncio.wait_for(loop.sock_recv(ours, 1 << 16), START_S)
+                async with asyncio.timeout(START_S):
+                    hello = await loop.sock_recv(ours, 1 << 16)
             if not hello and await _has_ended(process):
                 how = _how_it_ended(process, "while it started")
         finally:
@@ -216,7 +217,8 @@ class WarmParent:
             self._control = None
         if self._process is not None:
             try:
-                await asyncio.wait_for(self._process.wait(), _CLOSE_S)
+                async with asyncio.timeout(_CLOSE_S):
+                    await self._process.wait()
             except TimeoutError:
                 send_signal(self._process, signal.SIGKILL)
                 await self._process.wait()
@@ -248,7 +250,8 @@ def _how_it_ended(process: asyncio.subprocess.Process, when: str) -> str:
 async def _has_ended(process: asyncio.subprocess.Process) -> bool:
     """Whether a process has ended; its end is noticed a little later than that of its pipes."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), 0.5)
+        async with asyncio.timeout(0.5):
+            await process.wait()
     return process.returncode is not None
 
 

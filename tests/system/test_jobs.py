@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from mtmc_engine.core.errors import ReferenceFailed, WorkerDied
+from mtmc_engine.system.job_wire import read_report
 from mtmc_engine.system.jobs import Ending, Limits, WarmParent
 from mtmc_engine.system.processes import children_of, descendants
 
@@ -421,3 +422,22 @@ async def test_a_start_that_is_cancelled_leaves_nothing_and_can_be_repeated():
         await in_order(parent)
     finally:
         await parent.close()
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_cancellation_is_heard_whenever_it_comes(turns):
+    """Also in the very turn of the loop in which the supervisor's first line is read."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.settimeout(0)
+    work = asyncio.create_task(read_report(ours, 30.0, 5.0))
+    with theirs:
+        await asyncio.sleep(0.01)
+        theirs.sendall(b'{"supervisor": 1}\n')
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        work.cancel()
+        await asyncio.sleep(0.02)
+        assert theirs.recv(1) == b""  # the supervisor is told
+    with pytest.raises(asyncio.CancelledError):
+        await work
