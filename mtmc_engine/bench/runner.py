@@ -28,10 +28,10 @@ from mtmc_engine.core.errors import MtmcError
 from mtmc_engine.proof.timing.pool import pool_of
 from mtmc_engine.session import trouble
 from mtmc_engine.session.opening import target_card
-from mtmc_engine.session.scratch import scratch_folder
 from mtmc_engine.session.seams import Exporter
 from mtmc_engine.system.config import load_config
 from mtmc_engine.system.jobs import Workshop
+from mtmc_engine.system.scratch import scratch_folder
 
 T = TypeVar("T")
 ENDED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -113,14 +113,28 @@ class Subject:
     def confined(self, *writable: Path) -> Confinement:
         """How its processes are shut in. writable: folders beside its compile cache, made here.
 
-        None of them sees what the reference gave, also not earlier: what one of them learnt
-        would lie in the cache for the next.
+        None of them sees what the reference or another candidate gave or gives meanwhile: what
+        one of them learnt would lie in the cache for the next.
         """
         folders = (self.compile_cache, *writable)
-        for folder in folders:
+        for folder in (*folders, self.truths, self.results):
             folder.mkdir(parents=True, exist_ok=True)
-        truths = Path(self.folder).glob("truth-*/truth-*")
-        return Confinement(tuple(map(str, folders)), tuple(map(str, truths)))
+        return Confinement(tuple(map(str, folders)), self.hidden)
+
+    @property
+    def truths(self) -> Path:
+        """What the reference gave, a folder for each of its builds."""
+        return Path(self.folder) / "truths"
+
+    @property
+    def results(self) -> Path:
+        """What candidates gave, a folder for each judgement."""
+        return Path(self.folder) / "results"
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Folders that no candidate may look into."""
+        return str(self.truths), str(self.results)
 
     def build(self, device: str, randomise: bool = True) -> Build:
         """How the operator itself is built, at declared sizes."""

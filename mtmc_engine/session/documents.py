@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -42,6 +41,7 @@ from mtmc_engine.system.configured import Configured, configured_models
 from mtmc_engine.system.jobs import Workshop
 from mtmc_engine.system.model_file import ModelFacts, bundled, check_gguf
 from mtmc_engine.system.paths import data_folder
+from mtmc_engine.system.scratch import scratch_folder
 
 
 class CheckOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -202,12 +202,12 @@ async def _judged(file: str, candidate: str, options: CheckOptions, config: Conf
             if named:  # which may be what is wrong
                 raise
             raise ReferenceFailed(str(error), _line_in(str(error))) from error
-        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="mtmc-check-"))
+        scratch = stack.enter_context(scratch_folder())
         subject = Subject(
             task=task,
             source=source,
             name=path.stem,
-            folder=scratch,
+            folder=str(scratch),
             seed=options.seed,
             beside=str(path.parent),
             bounds=Bounds.of(config.limits),

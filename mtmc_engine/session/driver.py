@@ -36,7 +36,6 @@ from mtmc_engine.session.outlet import Outlet
 from mtmc_engine.session.requests import export_folder, note_arrival
 from mtmc_engine.session.restore import Restored, find_unfinished, stored_task
 from mtmc_engine.session.run import Run, best_events, max_steps, node_event
-from mtmc_engine.session.scratch import scratch_folder
 from mtmc_engine.session.seams import Exporter
 from mtmc_engine.session.summary import finished
 from mtmc_engine.session.watch import changes
@@ -44,6 +43,7 @@ from mtmc_engine.system.chat.meter import Meter
 from mtmc_engine.system.config import Config, load_config
 from mtmc_engine.system.jobs import Workshop
 from mtmc_engine.system.paths import made
+from mtmc_engine.system.scratch import scratch_folder
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ class Confinement(Struct, frozen=True):
     """How a job that runs foreign code is shut in.
 
     writable: files and folders that it may change beside its private folder; they exist.
-    hidden: files and folders that it must not see.
+    hidden: files and folders that it must not see, but for what of them it may change: of a
+        hidden folder with a folder for each job every job sees its own.
     """
 
     writable: tuple[str, ...] = ()
@@ -93,7 +94,7 @@ def shut_in(
                 with suppress(OSError):  # gone meanwhile, or below what was covered before
                     _cover(place)
             for place in filter(os.path.lexists, confinement.hidden):
-                _cover(place)
+                _cover(place, confinement.writable)
             held |= {SECRETS}
         if PROCESSES in wanted:
             _own_proc()
@@ -110,13 +111,18 @@ def _close_disk(private: Path, writable: Iterable[str]) -> None:
         kernel.make_writable(place)
 
 
-def _cover(place: str) -> None:
-    """Put an empty folder or an empty file over a place."""
-    if os.path.isdir(place):
-        flags = _NOTHING | kernel.MS_RDONLY
-        kernel.mount("tmpfs", place, "tmpfs", flags, "size=4k,mode=555")
-    else:
+def _cover(place: str, kept: Iterable[str] = ()) -> None:
+    """Put an empty file over a place, or a folder that is empty but for folders of `kept` in it."""
+    if not os.path.isdir(place):
         kernel.bind(os.devnull, place)
+        return
+    inside = {one: os.open(one, os.O_PATH) for one in kept if one.startswith(f"{place}/")}
+    kernel.mount("tmpfs", place, "tmpfs", _NOTHING, "size=64k,mode=555")
+    for one, itself in inside.items():
+        os.makedirs(one)
+        kernel.bind(f"/proc/self/fd/{itself}", one)
+        os.close(itself)
+    kernel.mount("", place, "", kernel.MS_REMOUNT | kernel.MS_BIND | _READ_ONLY)
 
 
 def _own_proc() -> None:

@@ -84,7 +84,13 @@ def signal_another_process():
     os.kill(os.getppid() if os.getppid() > 1 else 10**6, 0)
 
 def read_the_truth():
-    for file in pathlib.Path(__file__).parents[1].rglob("truth-*.flat"):
+    for file in pathlib.Path(__file__).parents[1].rglob("*.flat"):
+        if file.name.startswith("truth-") and file.read_bytes():
+            return
+    raise OSError("none")
+
+def read_what_another_gave():
+    for file in pathlib.Path(__file__).parents[1].rglob("another-*.flat"):
         if file.read_bytes():
             return
     raise OSError("none")
@@ -93,6 +99,7 @@ def meddle():
     for what in (rewrite_the_reference, write_to_the_home_folder, signal_another_process):
         attempt(what)
     attempt(read_the_truth)
+    attempt(read_what_another_gave)
 
 code = "import os, time\\nos.fork() and os._exit(0)\\nos.setsid()\\nos.fork() and os._exit(0)\\n"
 subprocess.Popen([sys.executable, "-S", "-c", code + "time.sleep(600)"]).wait()
@@ -137,6 +144,9 @@ def test_it_reaches_nothing_outside(court):
     )
     if len(probe.protections) < 4:
         pytest.skip(f"this machine only allows {sorted(probe.protections)}")
+    another = court.folder / "scratch" / "results" / "another"
+    another.mkdir(parents=True)
+    (another / "another-1.flat").write_text("its result")
     found = court.verdict(REFERENCE, MEDDLES)
     assert found.verdict == "UNTIMED", found.reason
     assert any(file.stat().st_size for file in court.folder.rglob("truth-*.flat"))

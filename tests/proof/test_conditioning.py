@@ -33,7 +33,7 @@ def truth_of(tmp_path):
         build = Build(str(file), "Model", Policy(), 0, "cpu")
         folder = tmp_path / layout
         folder.mkdir()
-        request = {"build": build, "cases": (case,), "folder": str(folder)}
+        request = {"build": build, "cases": (case,), "inputs": str(folder), "truths": str(folder)}
         (truth,) = make_truths(msgspec.to_builtins(request), lambda told: None).cases
         return truth.outputs[0]
 

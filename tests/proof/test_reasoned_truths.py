@@ -39,7 +39,8 @@ def witness_of(tmp_path, source, device="cpu"):
     path.write_text(source)
     reference = load_reference(str(path))
     build = Build(str(path), reference.entry, Policy(), 0, "cpu")
-    found = truth_work._Witness(reference, reference.target, build, tmp_path, "")
+    request = truth_work.Request(build, (), str(tmp_path), str(tmp_path))
+    found = truth_work._Witness(reference, reference.target, request)
     found.build = Build(str(path), reference.entry, Policy(), 0, device)
     return found
 

@@ -67,6 +67,14 @@ LATE = """
         threading.Thread(target=work).start()
         return out
 """
+SEARCHES = """
+        import pathlib
+        found = [str(p) for p in pathlib.Path("{truths}").rglob("*")]
+        stands = [p for p in pathlib.Path("{places}").rglob("s") if p.is_socket()]
+        if found or len(stands) > 1:
+            raise ValueError(f"it sees {{found}} and {{stands}}")
+        return torch.tanh(x) * self.scale
+"""
 PATCHED = """
         return torch.tanh(x) * self.scale
 
@@ -205,6 +213,20 @@ def test_a_stranger_gets_no_answer(contests):
         stranger.connect(place.socket)
         stranger.sendall(b"not the nonce\n" + json.dumps({"do": "rest"}).encode() + b"\n")
         assert stranger.recv(100) == b""
+
+
+def test_a_timed_program_sees_neither_truths_nor_the_other_stands(contests):
+    """Also those that are put there after its process has started."""
+    truths, places = contests.folder / "truths", contests.timer.pool._place
+    (truths / "earlier").write_text("the truth")
+    code = cheat(SEARCHES.format(truths=str(truths), places=str(places)))
+    timed = contests.time(code)
+    assert not timed.failed, timed.failed
+    (truths / "later").write_text("the truth")
+    again = contests.time(code)  # by the process that has started
+    assert not again.failed, again.failed
+    blind = contests.time(code, hidden=())
+    assert "sees" in blind.failed
 
 
 def test_ties_may_fall_either_way(tmp_path):

@@ -55,6 +55,8 @@ class Contests:
         self.loop = asyncio.new_event_loop()
         self.timer = GpuTimer(self.workshop, Bounds())
         (folder / "operator_file.py").write_text(HEAD + reference)
+        for name in ("truths", "own"):
+            (folder / name).mkdir()
         for name in ("lock", "lock.gate"):
             (folder / name).touch()
         self.count = 0
@@ -78,7 +80,8 @@ class Contests:
             "lock": str(self.folder / "lock"),
             "seconds": 0.2,
             "compile_seconds": 10.0,
-            "folder": folder_for(self.folder),
+            "folder": folder_for(self.folder / "own"),
+            "hidden": (str(self.folder / "truths"),),
         }
         return Contest(**(given | options))
 

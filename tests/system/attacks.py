@@ -51,6 +51,13 @@ def writes(arguments, report):
     return done
 
 
+def lists(arguments, report):
+    """What it sees below a folder; it leaves a file in `own`."""
+    Path(arguments["own"], "made").write_text("x")
+    place = Path(arguments["place"])
+    return sorted(str(path.relative_to(place)) for path in place.rglob("*"))
+
+
 def opens_the_disk_again(arguments, report):
     """Undo the confinement by mounts, new namespaces and devices, then write."""
     place = Path(arguments["place"])

@@ -79,6 +79,20 @@ async def test_it_can_write_to_its_own_folders_only(plain, held, tmp_path):
     await in_order(plain)
 
 
+async def test_of_a_hidden_folder_it_sees_what_is_its_own(held, tmp_path):
+    own, other = tmp_path / "results" / "own", tmp_path / "results" / "other"
+    for folder in (own, other):
+        folder.mkdir(parents=True)
+        (folder / "kept").write_text("as it was")
+    seen = await held(
+        ATTACKS + "lists",
+        {"place": str(tmp_path / "results"), "own": str(own)},
+        confinement=Confinement((str(own),), (str(tmp_path / "results"),)),
+    )
+    assert seen.unwrap() == ["own", "own/kept", "own/made"]
+    assert (own / "made").read_text() == "x"
+
+
 async def test_its_confinement_cannot_be_undone_from_within(held, tmp_path):
     hidden = tmp_path / "truth"
     hidden.write_text("the true values")

@@ -145,6 +145,7 @@ def _contest(subject: Subject, seed: int, weights: str, longer: float, fresh: bo
         seconds=subject.bounds.sampling_s * longer,
         order_seed=seed,
         folder=folder_for(subject.own_folder),
+        hidden=subject.hidden,
         fresh=fresh,
     )
 

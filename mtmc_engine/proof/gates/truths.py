@@ -22,8 +22,13 @@ from mtmc_engine.system.jobs import Ending
 
 @dataclass(frozen=True)
 class Archive:
-    """Truths in a folder. key: secret under which their fingerprints were taken."""
+    """What the reference gave, and what for.
 
+    inputs: folder of the cases' inputs and the weights, which candidates read. folder: of the
+    truths, which they must not. key: secret under which the truths' fingerprints were taken.
+    """
+
+    inputs: Path
     folder: Path
     key: str
     truths: Truths
@@ -33,6 +38,7 @@ class Archive:
 class _Shelf:
     """All truths of one build. first: of the first plan, which had the file's own inputs."""
 
+    inputs: Path
     folder: Path
     secret: str = field(default_factory=lambda: secrets.token_hex(16))
     truths: dict[str, Truth] = field(default_factory=dict)
@@ -64,11 +70,12 @@ async def truths_for(proof: Proof, plan: Plan, build: Build) -> Archive:
     """
     facts = [msgspec.to_builtins(build), proof.subject.task.digest]
     digest = hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()[:16]
-    folder = Path(proof.subject.folder) / f"truth-{digest}"
+    inputs, folder = Path(proof.subject.folder) / f"inputs-{digest}", proof.subject.truths / digest
     shelf = _shelves.get(str(folder))
     if shelf is None or not folder.exists():
-        shelf = _shelves[str(folder)] = _Shelf(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        shelf = _shelves[str(folder)] = _Shelf(inputs, folder)
+        for place in (inputs, folder):
+            place.mkdir(parents=True, exist_ok=True)
     async with shelf.asking:
         missing = tuple(case for case in plan.cases if case.key not in shelf.truths)
         if missing:
@@ -76,7 +83,7 @@ async def truths_for(proof: Proof, plan: Plan, build: Build) -> Archive:
     first = shelf.first
     assert first is not None
     cases = tuple(shelf.truths[case.key] for case in plan.cases)
-    return Archive(folder, shelf.secret, msgspec.structs.replace(first, cases=cases))
+    return Archive(inputs, folder, shelf.secret, msgspec.structs.replace(first, cases=cases))
 
 
 async def _asked(proof: Proof, build: Build, shelf: _Shelf, cases: tuple[Case, ...]) -> Truths:
@@ -90,7 +97,8 @@ async def _asked(proof: Proof, build: Build, shelf: _Shelf, cases: tuple[Case, .
         {
             "build": build,
             "cases": cases,
-            "folder": str(shelf.folder),
+            "inputs": str(shelf.inputs),
+            "truths": str(shelf.folder),
             "key": shelf.secret,
             "known": shelf.first and msgspec.structs.replace(shelf.first, cases=()),
         }

@@ -89,7 +89,7 @@ async def _attempt(
         stop = f"stop-{secrets.token_hex(8)}"
         judging = asyncio.create_task(_judged(proof, archive, results, stop))
         try:
-            failed = await _run(proof, build, archive.folder, results, through)
+            failed = await _run(proof, build, archive.inputs, results, through)
             if failed is not None:
                 return failed
             (archive.folder / stop).touch()
@@ -109,8 +109,8 @@ def _weaknesses(proof: Proof) -> list[str]:
 @contextmanager
 def _results_folder(subject: Subject) -> Iterator[Path]:
     """Where a candidate leaves its results, for as long as they are compared."""
-    subject.own_folder.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="results-", dir=subject.own_folder))
+    subject.results.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=subject.results))
     try:
         yield folder
     finally:
@@ -118,7 +118,7 @@ def _results_folder(subject: Subject) -> Iterator[Path]:
 
 
 async def _run(
-    proof: Proof, build: Build, truth: Path, results: Path, through: Through
+    proof: Proof, build: Build, inputs: Path, results: Path, through: Through
 ) -> Outcome | None:
     """Calls the candidate on every case; the outcome where it fails."""
     subject = proof.subject
@@ -134,7 +134,7 @@ async def _run(
         "code": msgspec.to_builtins(proof.code),
         "cases": {str(n): msgspec.to_builtins(case) for n, case in cases.items()},
         "strides": {str(n): proof.truths.cases[n].strides for n in cases},
-        "truth": str(truth),
+        "inputs": str(inputs),
         "results": str(results),
         "buffers": sorted(buffers),
         "card": None if subject.task.device.present else msgspec.to_builtins(subject.task.device),

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,6 +27,7 @@ from mtmc_engine.proof.timing.referee import Place
 from mtmc_engine.proof.timing.timer import COPY, Contest, Entrant
 from mtmc_engine.proof.work_names import STAND
 from mtmc_engine.system.jobs import Confinement, Ending, JobResult, Limits, WarmParent, Workshop
+from mtmc_engine.system.scratch import scratch_of
 
 # Stands that nobody uses at the moment; the one that was used longest ago ends first.
 _MOST_IDLE = 5
@@ -126,8 +128,13 @@ class TimingPool:
         self._busy.clear()
         await asyncio.gather(*(_end(stand) for stand in stands))
 
+    @cached_property
+    def _place(self) -> Path:
+        """The folder of the stands' folders, of which no stand of a source sees another's."""
+        return scratch_of(self)
+
     def _start(self, key: str, entrant: Entrant, contest: Contest, limits: Limits) -> Stand:
-        folder = Path(tempfile.mkdtemp(prefix="mtmc-stand-"))
+        folder = Path(tempfile.mkdtemp(dir=self._place))
         place = Place(entrant.name, str(folder / "s"), secrets.token_hex(16))
         arguments = msgspec.to_builtins(
             {
@@ -155,7 +162,8 @@ class TimingPool:
         if entrant.kind == "source":
             writable = [str(folder), *([str(cache)] if cache else [])]
             writable += [contest.folder] if contest.folder else []
-            confinement = Confinement(tuple(writable))
+            hidden = (str(folder.parent), *contest.hidden)
+            confinement = Confinement(tuple(writable), hidden)
         job = self.parent.run(STAND, arguments, life, heard, cache=cache, confinement=confinement)
         work = asyncio.create_task(job)
         work.add_done_callback(_seen)
@@ -174,10 +182,10 @@ def pool_of(workshop: Workshop) -> TimingPool:
 
 
 def _key(entrant: Entrant, contest: Contest) -> str:
-    """What two stands must share to be the same: code, build and input sets."""
+    """What two stands must share to be the same: code, build, input sets, what they see."""
     copy = entrant.name == COPY
     source = Path(entrant.code.path).read_bytes() if entrant.code is not None else b""
-    facts = [entrant.kind, copy, contest.build, contest.sets, contest.lock]
+    facts = [entrant.kind, copy, contest.build, contest.sets, contest.lock, contest.hidden]
     return hashlib.sha256(msgspec.json.encode(facts, order="sorted") + source).hexdigest()
 
 

@@ -34,7 +34,8 @@ class Contest(Struct, frozen=True):
 
     baseline: name of the entrant that decides. sets: the call's tensors, by input set.
     seconds: of sampling for each input set, warm-up not counted.
-    folder: where outputs of timed calls are put for being compared. fresh: whether every program
+    folder: where outputs of timed calls are put for being compared. hidden: folders that programs
+    which are timed must not see. fresh: whether every program
     gets a new process, torch.compile excepted.
     """
 
@@ -48,6 +49,7 @@ class Contest(Struct, frozen=True):
     compile_seconds: float = 120.0
     order_seed: int = 0
     folder: str = ""
+    hidden: tuple[str, ...] = ()
     fresh: bool = False
 
 

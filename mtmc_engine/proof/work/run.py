@@ -53,7 +53,7 @@ _synchronise = torch._C._cuda_synchronize if torch.backends.cuda.is_built() else
 
 
 class Request(msgspec.Struct, frozen=True):
-    """cases: those to run, by number. truth, results: folders. strides: of a
+    """cases: those to run, by number. inputs, results: folders. strides: of a
     case's inputs, by number, where the file itself does not make them contiguous.
 
     buffers: names of buffers whose values after a call are results. card: None on a GPU.
@@ -63,7 +63,7 @@ class Request(msgspec.Struct, frozen=True):
     build: Build
     code: CandidateCode
     cases: dict[int, Case]
-    truth: str
+    inputs: str
     results: str
     buffers: tuple[str, ...]
     card: DeviceCard | None
@@ -93,7 +93,7 @@ def _ran(request: Request, report: Callable[[Any], None]) -> Ran:
     reference = open_reference(request.build)
     model = build_reference(reference, request.build)
     if isinstance(model, torch.nn.Module):
-        model.load_state_dict(take(Path(request.truth), "state", request.build.device))
+        model.load_state_dict(take(Path(request.inputs), "state", request.build.device))
     launched: Counter[str] = Counter()
     budget = Budget(_PROGRAMS_PER_CASE, _PROGRAMS)
     count_launches(launched, budget if request.card is not None else None)
@@ -163,7 +163,7 @@ class _Actor:
             self.state = {name: (value.detach(), value.detach().clone()) for name, value in named}
 
     def play(self, number: int, case: Case) -> Call:
-        originals = take(Path(self.request.truth), f"inputs-{case.key}", self.request.build.device)
+        originals = take(Path(self.request.inputs), f"inputs-{case.key}", self.request.build.device)
         strides = self.request.strides.get(number, ())
         placed = strided(originals, strides) if strides else laid_out(originals, case.layout)
         contents, self.tree = pytree.tree_flatten(placed)

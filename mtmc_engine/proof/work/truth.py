@@ -42,7 +42,7 @@ _NONE = Norms(0.0, 0.0)
 
 
 class Request(msgspec.Struct, frozen=True):
-    """folder: where inputs, results and truths go; it exists, and nothing else writes there now.
+    """inputs, truths: folders, which exist; nothing else writes there now.
 
     key: secret under which the truths get their fingerprints. known: what earlier jobs for the
     same build found, of other cases.
@@ -50,7 +50,8 @@ class Request(msgspec.Struct, frozen=True):
 
     build: Build
     cases: tuple[Case, ...]
-    folder: str
+    inputs: str
+    truths: str
     key: str = ""
     known: Truths | None = None
 
@@ -58,19 +59,19 @@ class Request(msgspec.Struct, frozen=True):
 def make_truths(arguments: dict[str, Any], report: Callable[[Any], None]) -> Truths:
     """Job: runs the reference on every case. Arguments as in Request.
 
-    Writes per case of key k: inputs-k (call arguments, contiguous) and truth-k; once: state.
+    Writes per case of key k: inputs-k (call arguments, contiguous), and truth-k where candidates
+    do not see it; once: state, beside the inputs.
     Raises ReferenceFailed where the file's own inputs fail, UsageError as load_reference does.
     """
     request = msgspec.convert(arguments, Request)
     began = time.monotonic()
-    folder = Path(request.folder)
     reference = open_reference(request.build)
     model = build_reference(reference, request.build)
     if request.build.randomise:
         randomise(model, request.build.seed)
     if isinstance(model, torch.nn.Module) and request.known is None:
-        put(folder, "state", dict(model.state_dict()))
-    witness = _Witness(reference, model, request.build, folder, request.key)
+        put(Path(request.inputs), "state", dict(model.state_dict()))
+    witness = _Witness(reference, model, request)
     if request.known is not None:
         witness.recall(request.known)
     truths: list[Truth] = []
@@ -107,12 +108,10 @@ class _Result:
 class _Witness:
     """The reference, asked case by case."""
 
-    def __init__(
-        self, reference: Reference, model: Any, build: Build, folder: Path, key: str
-    ) -> None:
-        self.reference, self.model, self.build = reference, model, build
-        self.folder, self.key = folder, key
-        self.draw = Draw(reference, build)
+    def __init__(self, reference: Reference, model: Any, request: Request) -> None:
+        self.reference, self.model, self.request = reference, model, request
+        self.build = request.build
+        self.draw = Draw(reference, self.build)
         self.own_finite: float | None = None
         self.weak = Weaknesses()
         self.narrow = ""
@@ -155,8 +154,9 @@ class _Witness:
                 name = self.reference.source.path.name
                 raise ReferenceFailed(f"{name}: {why}.") from error
             return Truth(why)
-        put(self.folder, f"inputs-{case.key}", inputs)
-        digest = put(self.folder, f"truth-{case.key}", saved, self.key)
+        request = self.request
+        put(Path(request.inputs), f"inputs-{case.key}", inputs)
+        digest = put(Path(request.truths), f"truth-{case.key}", saved, request.key)
         if (case.layout, case.distribution) == ("contiguous", "own"):
             true = [entry["truth"] for entry in saved["outputs"]]
             self.weak.compare_with_earlier(case, [value for value in true if is_float(value)])

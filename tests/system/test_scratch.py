@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from mtmc_engine.session.scratch import PREFIX, remove_left_over, scratch_folder
+from mtmc_engine.system.scratch import PREFIX, remove_left_over, scratch_folder, scratch_of
 
 
 def test_folder_is_gone_at_the_end():
@@ -26,3 +26,14 @@ def test_only_those_of_dead_processes_are_swept(tmp_path):
     assert not dead.exists()
     assert living.exists()
     assert foreign.exists()
+
+
+def test_folder_goes_with_its_owner():
+    class Owner:
+        pass
+
+    owner = Owner()
+    folder = scratch_of(owner)
+    (folder / "file").write_text("x")
+    del owner
+    assert not folder.exists()
