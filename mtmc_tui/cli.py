@@ -14,7 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from mtmc_engine.core.errors import MtmcError, UsageError
 from mtmc_engine.core.options import MOST_JOBS, MOST_SAMPLES, MOST_STEPS, MOST_WHOLE, RunOptions
-from mtmc_tui.values import above_zero, integer, ratio_of, whole, word
+from mtmc_tui.values import above_zero, integer, ratio_of, utf8, whole, word
 
 DISPLAYS = ("tui", "plain", "json")
 Help = Parameter
@@ -42,7 +42,8 @@ def optimise(
     steps: Annotated[int | None, INTEGER, Help(help="Most steps to try.")] = None,
     until: Annotated[str | None, Help(help="Stop at this ratio, such as 1.5x.")] = None,
     planner: Annotated[
-        str | None, Help(help="auto, llama, llama:FILE.gguf, roofline or uniform.")
+        str | None,
+        Help(help="auto, llama, llama:FILE.gguf, openai:MODEL[@URL], roofline or uniform."),
     ] = None,
     coder: Annotated[
         str | None,
@@ -209,11 +210,12 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line: its exit code."""
     try:
+        utf8(arguments)
         result = app(
             arguments, exit_on_error=False, print_error=False, result_action="return_value"
         )
     except CycloptsError as error:
-        return _say(f"{_sentence(error)} See mtmc-tui --help.", 2)
+        return _say(f"{_sentence(error, arguments)} See mtmc-tui --help.", 2)
     except MtmcError as error:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
@@ -289,9 +291,13 @@ def _document(arguments: list[str], as_json: bool, keys: tuple[str, ...] = ()) -
     return code
 
 
-def _sentence(error: CycloptsError) -> str:
-    if not sys.argv[1:]:
+def _sentence(error: CycloptsError, arguments: list[str]) -> str:
+    if not arguments:
         return "Give the file with the operator to optimise: mtmc-tui FILE."
+    first, commands = arguments[0], [name for name in app if name[0] != "-"]
+    meant = get_close_matches(first, commands, n=1)
+    if meant and first not in commands and "." not in first and not os.path.exists(first):
+        return f"There is no command {first}; did you mean {meant[0]}?"
     return " ".join(str(error).split())
 
 

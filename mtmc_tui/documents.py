@@ -56,10 +56,10 @@ def _gate(gate: Document) -> str:
 
 
 def _measurement(measurement: Document) -> str:
-    measured = measurement["kind"] == "measured"
+    sampled = measurement["kind"] != "estimated"
     parts = [f"  time      {measurement['time_us']:.1f} us {measurement['kind']}"]
     for name, ratio in measurement["against"].items():
-        interval = f" [{ratio['low']:.2f}, {ratio['high']:.2f}]" if measured else ""
+        interval = f" [{ratio['low']:.2f}, {ratio['high']:.2f}]" if sampled else ""
         parts.append(f"{ratio['value']:.2f}x{interval} against {name}")
     return ", ".join(parts)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+from collections.abc import Iterable
 
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.options import MOST_RATIO
@@ -14,6 +16,16 @@ def integer(option: str | None, text: str) -> int:
     if re.fullmatch(r"[+-]?\d{1,30}", text.strip()) is None:
         raise UsageError(f"{option} {text} cannot be used: give a whole number.")
     return int(text)
+
+
+def utf8(texts: Iterable[str]) -> None:
+    """Raises UsageError for a text that is no UTF-8, as a file's name may be."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            shown = os.fsencode(text).decode(errors="replace")
+            raise UsageError(f"{shown} is not UTF-8 text: give the file another name.") from error
 
 
 def whole(option: str, given: int | None, least: int, most: int) -> int | None:

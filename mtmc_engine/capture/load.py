@@ -288,7 +288,7 @@ def blamed(source: Source, doing: str, error: type[MtmcError]) -> Iterator[None]
     except ModuleNotFoundError as cause:
         text = f"{_place(source, cause)} imports {cause.name}, which is not installed here; "
         raise UsageError(text + "install it, or remove the import.") from cause
-    except (Exception, SystemExit) as cause:
+    except (Exception, SystemExit, KeyboardInterrupt) as cause:
         if _NO_DRIVER in str(cause):
             raise UsageError(
                 f"{_place(source, cause)} launches a Triton kernel, which needs a GPU; "

@@ -63,6 +63,8 @@ def preflight(subject: Subject, export: Export, twin: Twin | None, on_gpu: bool)
     if len(dtypes) > 1:
         rest = ", ".join(dtypes[1:])
         notes.append(f"Only {dtypes[0]} is proven and timed; open the file again for {rest}.")
+    if len(subject.sets) > 1 and not on_gpu:
+        notes.append(f"Times are estimated for the first of its {len(subject.sets)} input sets.")
     source = subject.reference.source
     with blamed(source, "the reference", ReferenceFailed):
         if on_gpu and subject.is_real:

@@ -23,7 +23,7 @@ class Source:
     @property
     def digest(self) -> str:
         """SHA-256 of the text, hexadecimal."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return text_digest(self.text)
 
     def definition(self, name: str) -> int:
         """Line of the top-level function or class `name`, 0 where there is none."""
@@ -47,6 +47,11 @@ def read_source(file: str) -> Source:
         place = f"{path.name}:{error.lineno}"
         raise UsageError(f"{place}: syntax error, {error.msg}; correct it first.") from error
     return Source(path, text, tree)
+
+
+def text_digest(text: str) -> str:
+    """SHA-256 of a file's text, hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def source_text(path: Path) -> str:

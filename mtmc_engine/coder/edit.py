@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from mtmc_engine.coder.top_level import TopLevel, all_by_hand
 from mtmc_engine.core.errors import UsageError
-from mtmc_engine.core.program import ByHand, Group, Program, Schedule
+from mtmc_engine.core.program import ByHand, Group, Program
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.original import rewritten_schedule
 from mtmc_engine.schedule.render.module import entry_name
@@ -39,7 +41,7 @@ def edited(task: Task, program: Program, source: str) -> Program:
         else g
         for g in program.schedule.groups
     ]
-    return Program(source, Schedule(tuple(groups)))
+    return Program(source, replace(program.schedule, groups=tuple(groups)))
 
 
 def _saved(source: str) -> TopLevel:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from mtmc_engine.core.program import ByHand, Group, Library, Schedule
 
 _IMPORTS = (ast.Import, ast.ImportFrom)
@@ -98,9 +100,8 @@ class TopLevel:
 
 def all_by_hand(schedule: Schedule, source: str) -> Schedule:
     """Every group with the whole module as its source."""
-    return Schedule(
-        tuple(Group(g.region, g.nodes, ByHand(source)) if g.region else g for g in schedule.groups)
-    )
+    groups = (Group(g.region, g.nodes, ByHand(source)) if g.region else g for g in schedule.groups)
+    return replace(schedule, groups=tuple(groups))
 
 
 def _first_line(node: ast.stmt) -> int:

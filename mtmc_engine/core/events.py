@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mtmc_engine.core.action import Action, ScoredAction
 from mtmc_engine.core.chat import Message, Usage
-from mtmc_engine.core.measurement import GroupCost, Measurement
+from mtmc_engine.core.measurement import GroupCost, Measurement, TimeKind
 from mtmc_engine.core.program import Region
 from mtmc_engine.core.verdict import Gate, GateResult, Verdict
 
@@ -68,6 +68,7 @@ class TaskOpened(Event, frozen=True):
     """The user's file is understood.
 
     device: the device card's name; `measured` says whether times are measured here.
+    instead: where they are not: what times there are, "replayed" ones only in tests.
     """
 
     task: str
@@ -80,6 +81,7 @@ class TaskOpened(Event, frozen=True):
     regions: tuple[Region, ...]
     source: str
     notes: tuple[str, ...] = ()
+    instead: Literal["estimated", "replayed", "none"] = "estimated"
 
 
 class NodeAdded(Event, frozen=True):
@@ -167,10 +169,10 @@ class ReplyPart(Event, frozen=True):
 
 
 class ReplyFinished(Event, frozen=True):
-    """A language model's whole reply.
+    """A language model's whole reply, or what came of one that was broken off or cancelled.
 
-    finish: the server's reason: "stop", "length", "content_filter", …
-    usage: None where there was no answer. cost_usd: None where the price is unknown.
+    finish: the server's reason: "stop", "length", "content_filter", …; "" where it was broken off.
+    usage: estimated where the server gave none. cost_usd: None where the price is unknown.
     outcome: "code", or why there is none.
     """
 
@@ -269,12 +271,15 @@ class Decided(Event, frozen=True):
 
 
 class BestChanged(Event, frozen=True):
-    """The best proven node; `ratio` is against the original."""
+    """The best proven node; `ratio` is against the original.
+
+    All None where nothing can be timed and the user kept the program by hand.
+    """
 
     node: str
-    ratio: float
-    time_us: float
-    time_kind: Literal["measured", "estimated"]
+    ratio: float | None
+    time_us: float | None
+    time_kind: TimeKind | None
 
 
 class SourceChanged(Event, frozen=True):
@@ -324,7 +329,7 @@ class StepSummary(Struct, frozen=True):
     verdict: str
     approved: bool
     time_us: float | None
-    time_kind: Literal["measured", "estimated"] | None
+    time_kind: TimeKind | None
     ratio_to_original: float | None = None
     reason: str = ""
     planner_seconds: float = 0.0
@@ -333,15 +338,20 @@ class StepSummary(Struct, frozen=True):
 
 
 class BestSummary(Struct, frozen=True):
-    """The answer of a session. is_original: no step helped; the answer is the original."""
+    """The answer of a session.
+
+    is_original: no step was kept; the answer is the original. reason: why it is that, or why the
+    answer has no time, in one sentence; "" otherwise.
+    """
 
     node: str
     is_original: bool
     time_us: float | None
-    time_kind: Literal["measured", "estimated"] | None
+    time_kind: TimeKind | None
     ratio_to_original: float | None
     against: dict[str, float] = {}
     actions: tuple[str, ...] = ()
+    reason: str = ""
 
 
 class SessionFinished(Event, frozen=True):

@@ -63,10 +63,11 @@ class GraphInput(Struct, frozen=True):
     kind "parameter" or "buffer": attribute path `target` on the reference module.
     kind "constant":  a small tensor that the reference makes itself; `values` holds its
                       elements row by row, those that JSON lacks as an Arg has them.
+    kind "prepared":  result of the graph's prepared node `name`; `target` is what it holds.
     """
 
     name: str
-    kind: Literal["input", "parameter", "buffer", "constant"]
+    kind: Literal["input", "parameter", "buffer", "constant", "prepared"]
     target: str
     spec: TensorSpec
     values: tuple[float | int | bool | str, ...] | None = None
@@ -85,6 +86,7 @@ class Node(Struct, frozen=True):
     out:    specs of the results, in order.
     module: attribute path of the module that issued the call, "" for the reference itself.
     line:   line of the user's file that issued the call, 0 where unknown.
+    origin: of a node that a rewriting made, the captured node whose region it belongs to.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Node(Struct, frozen=True):
     out: tuple[TensorSpec, ...]
     module: str = ""
     line: int = 0
+    origin: str = ""
 
 
 class Container(Struct, frozen=True):
@@ -119,6 +122,8 @@ class Graph(Struct, frozen=True):
                the lists are tuples.
     mutations: buffer path -> name of the value that it holds when the call ends.
     captured:  False where the whole reference is one opaque node; `why` says the reason.
+    prepared:  what a rewriting computes from parameters and buffers alone, once for many calls, in
+               execution order; what the nodes read of it are inputs of kind "prepared".
     """
 
     inputs: tuple[GraphInput, ...]
@@ -128,6 +133,7 @@ class Graph(Struct, frozen=True):
     captured: bool = True
     why: str = ""
     containers: tuple[Container, ...] = ()
+    prepared: tuple[Node, ...] = ()
 
     def value(self, name: str) -> TensorSpec:
         """Spec of an input or of a node's first result. Raises KeyError for other names."""

@@ -1,4 +1,4 @@
-"""Times of a program: measured in pairs on a GPU, or estimated from a roofline."""
+"""Times of a program: measured in pairs on a GPU, replayed, or estimated from a roofline."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-TimeKind = Literal["measured", "estimated"]
+TimeKind = Literal["measured", "replayed", "estimated"]
+"""Measured here; replayed from a recording, samples and all; or the outcome of a model."""
 
 
 class Ratio(Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Param = int | bool | str
 
@@ -62,8 +63,18 @@ class Region(Struct, frozen=True):
     line: int = 0
 
 
+class Rewrite(Struct, frozen=True):
+    """One rewriting of the task's graph: the rule's name, and the node that it starts from."""
+
+    rule: str
+    node: str
+
+
 class Schedule(Struct, frozen=True):
     """All groups of a program, in execution order; each node is in exactly one.
+
+    rewrites: what was done to the task's graph, in order; the groups' nodes are those of the
+    graph that comes out.
 
     regions: of a program that the user wrote in Triton, kept here so that names stay; its groups
     are one for each kernel, by hand, without nodes. Empty where the groups are the regions.
@@ -71,6 +82,7 @@ class Schedule(Struct, frozen=True):
 
     groups: tuple[Group, ...]
     regions: tuple[Region, ...] = ()
+    rewrites: tuple[Rewrite, ...] = ()
 
     def group(self, region: str) -> Group:
         """Raises KeyError where no group acts on that region."""
@@ -82,7 +94,7 @@ class Schedule(Struct, frozen=True):
     def replace(self, region: str, *groups: Group) -> Schedule:
         """The schedule with the group of `region` replaced by `groups`."""
         at = self.groups.index(self.group(region))
-        return Schedule(self.groups[:at] + groups + self.groups[at + 1 :], self.regions)
+        return replace(self, groups=self.groups[:at] + groups + self.groups[at + 1 :])
 
 
 class Program(Struct, frozen=True):

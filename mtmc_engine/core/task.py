@@ -124,6 +124,11 @@ class Task(Struct, frozen=True):
         return self.launcher or ("ModelNew" if self.form == "module" else self.entry)
 
     @property
+    def operator(self) -> str:
+        """What its kernels are called after: the function, or the file of a module."""
+        return self.entry if self.form == "function" else self.name
+
+    @property
     def reference_name(self) -> str:
         """How the reference is found again: "NAME", or "FILE:NAME"."""
         return f"{self.reference}:{self.entry}" if self.reference else self.entry

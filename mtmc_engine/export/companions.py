@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from mtmc_engine.core.task import Task
+from mtmc_engine.proof.space import Space
 
 # Sizes of the dimensions that may vary, used where no GPU is present: prime, and around a block.
 SMALL_SIZES = (1, 3, 17, 33)
+# Declared input sets of at most this many elements are tried without a GPU, too.
+_FEW_ELEMENTS = 1 << 14
 
 
 def test_source(task: Task, module: str, program_source: str) -> str:
@@ -21,7 +26,8 @@ def test_source(task: Task, module: str, program_source: str) -> str:
         name=task.module,
         module=module,
         builders=_builders(task),
-        declared=_tuple([[list(spec.shape) for spec in task.inputs[0].tensors]]),
+        drawing=_DRAWING.format(device="DEVICE"),
+        declared=_tuple(declared_shapes(task)),
         small=_tuple(small_shapes(task)),
         needs_gpu=_TUNES if own else _NEEDS_GPU if half and "tl.dot" in program_source else "",
     )
@@ -29,7 +35,23 @@ def test_source(task: Task, module: str, program_source: str) -> str:
 
 def benchmark_source(task: Task, module: str) -> str:
     """A script that times the kernels against eager and torch.compile on a GPU."""
-    return _BENCHMARK.format(name=task.module, module=module, builders=_builders(task))
+    return _BENCHMARK.format(
+        name=task.module,
+        module=module,
+        builders=_builders(task),
+        drawing=_DRAWING.format(device='"cuda"'),
+        declared=_tuple(declared_shapes(task)),
+    )
+
+
+def declared_shapes(task: Task) -> list[list[list[int]]]:
+    """Call shapes of the declared input sets that the kernels serve: the first, and those that
+    differ from it in dimensions that may vary.
+    """
+    space = Space(task.inputs[0].tensors, task.graph)
+    sets = [tuple(spec.shape for spec in one.tensors) for one in task.inputs]
+    served = [one for number, one in enumerate(sets) if number == 0 or space.leads_to(one)]
+    return [[list(shape) for shape in one] for one in served]
 
 
 def small_shapes(task: Task) -> list[list[list[int]]]:
@@ -50,7 +72,8 @@ def small_shapes(task: Task) -> list[list[list[int]]]:
             )
         if shape not in shapes:
             shapes.append(shape)
-    return shapes
+    few = [one for one in declared_shapes(task) if sum(map(math.prod, one)) <= _FEW_ELEMENTS]
+    return shapes + [one for one in few if one not in shapes]
 
 
 def _sizes(task: Task, turn: int) -> dict[str, int]:
@@ -138,6 +161,20 @@ _NEEDS_GPU = (
     '@pytest.mark.skipif(not ON_GPU, reason="Triton\'s interpreter cannot multiply bfloat16")\n'
 )
 
+_DRAWING = '''\
+def inputs_of(shapes):
+    """Arguments in other shapes, their elements drawn from the declared ones."""
+    shapes = list(shapes)
+
+    def other(value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        chosen = torch.randint(max(value.numel(), 1), shapes.pop(0))
+        return value.flatten()[chosen].to({device})
+
+    return tree_map(other, declared_inputs())
+'''
+
 _TEST = '''\
 """python -m pytest test_{name}.py: the kernels of {module} against the reference in float64."""
 
@@ -168,18 +205,7 @@ def called(operator, arguments):
     return operator(**arguments) if isinstance(arguments, dict) else operator(*arguments)
 
 
-def inputs_of(shapes):
-    """Arguments in other shapes, their elements drawn from the declared ones."""
-    shapes = list(shapes)
-
-    def other(value):
-        if not isinstance(value, torch.Tensor):
-            return value
-        chosen = torch.randint(max(value.numel(), 1), shapes.pop(0))
-        return value.flatten()[chosen].to(DEVICE)
-
-    return tree_map(other, declared_inputs())
-
+{drawing}
 
 def to_double(value):
     floating = isinstance(value, torch.Tensor) and value.is_floating_point()
@@ -252,8 +278,12 @@ if not torch.cuda.is_available():
 import triton
 import {module} as kernels
 
+DECLARED = {declared}
+
 
 {builders}
+
+{drawing}
 
 def called(operator, arguments):
     """A file may give its arguments by name."""
@@ -271,19 +301,22 @@ def times_us(call, arguments):
 @torch.no_grad()
 def main():
     reference, optimised = build("cuda")
-    made = declared_inputs()
-    arguments = tree_map(lambda v: v.cuda() if isinstance(v, torch.Tensor) else v, made)
     contestants = {{
         "eager": reference,
         "torch.compile": torch.compile(reference),
         "{module}": optimised,
     }}
-    eager = None
-    for name, call in contestants.items():
-        median, low, high = times_us(call, arguments)
-        eager = eager or median
-        spread = f"[{{low:.1f}}, {{high:.1f}}]"
-        print(f"{{name:24}} {{median:10.1f}} us  {{spread:20}}  {{eager / median:5.2f}}x")
+    for shapes in DECLARED:
+        print(", ".join("x".join(map(str, shape)) or "scalar" for shape in shapes))
+        first = shapes is DECLARED[0]  # as its author made it, strides included
+        made = declared_inputs() if first else inputs_of(shapes)
+        arguments = tree_map(lambda v: v.cuda() if isinstance(v, torch.Tensor) else v, made)
+        eager = None
+        for name, call in contestants.items():
+            median, low, high = times_us(call, arguments)
+            eager = eager or median
+            spread = f"[{{low:.1f}}, {{high:.1f}}]"
+            print(f"  {{name:24}} {{median:10.1f}} us  {{spread:20}}  {{eager / median:5.2f}}x")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from mtmc_engine.core.events import AttemptSummary, StepSummary
+from mtmc_engine.core.measurement import TimeKind
 from mtmc_engine.core.task import Task
 from mtmc_engine.core.verdict import Gate, GateResult, Verdict
 from mtmc_engine.export.report_diff import diff_table
@@ -24,17 +25,17 @@ CARD_FACTS = {
 
 
 def report_html(
-    task: Task, path: Sequence[TreeNode], steps: Sequence[StepSummary], estimated: bool
+    task: Task, path: Sequence[TreeNode], steps: Sequence[StepSummary], kind: TimeKind
 ) -> str:
     """What was optimised, by which steps and why, how it was proven and how fast it is.
 
     path: the programs from the original to the answer; the original alone where no step helped.
-    estimated: no GPU was present; times are then called so wherever they appear.
+    kind: of the times; those that were not measured are called so wherever they appear.
     """
     answer = path[-1]
     sections = [
         _head(task),
-        result_section(path, estimated),
+        result_section(path, kind),
         _section("Steps", _steps(steps)),
         _section("What each kept step changed", _changes(path)),
         _section("Proof", _proof(answer.verdict)),
@@ -76,8 +77,9 @@ def _steps(steps: Sequence[StepSummary]) -> str:
         mark = (
             '<b class="good">✓&nbsp;kept</b>' if step.approved else '<span class="weak">no</span>'
         )
-        estimated = step.time_kind == "estimated"
-        time = time_words(step.time_us, estimated) if step.time_us is not None else ""
+        time = ""
+        if step.time_us is not None and step.time_kind is not None:
+            time = time_words(step.time_us, step.time_kind)
         what = f"{escape(step.phrase)}<small>{escape(step.reason)}</small>"
         verdict = escape(step.verdict)
         rows.append([str(step.step), what, verdict, mark, time, escape(step.coder)])

@@ -30,8 +30,10 @@ th { color: var(--weak); font-weight: 500; font-size: 0.85rem; white-space: nowr
 .bar::after { content: ""; flex-basis: 100%; order: 1; }
 .bar i { order: 2; }
 .bar.own i { background: var(--accent); } .bar.own { font-weight: 600; }
+.bar.hollow i { background: none; border: 1.5px dashed var(--weak); }
+.bar.hollow.own i { border-color: var(--accent); }
 .bar.floor i { background: repeating-linear-gradient(90deg, var(--weak) 0 4px, #0000 4px 8px); }
-.estimated { border: 1px dashed currentColor; border-radius: 4px; padding: 0 0.3em;
+.unmeasured { border: 1px dashed currentColor; border-radius: 4px; padding: 0 0.3em;
   font-size: 0.75rem; font-weight: 400; white-space: nowrap; vertical-align: middle; }
 details { border: 1px solid var(--line); border-radius: 6px; margin: 0.5rem 0;
   padding: 0 0.9rem; background: var(--panel); }

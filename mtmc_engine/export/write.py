@@ -49,7 +49,7 @@ def export_best(
         f"test_{task.module}.py": test_source(task, module, program.source),
         f"bench_{task.module}.py": benchmark_source(task, module),
         "report.html": report_html(
-            task, path, steps, estimated=measurement is None or measurement.kind == "estimated"
+            task, path, steps, measurement.kind if measurement else "estimated"
         ),
     }
     with tempfile.TemporaryDirectory(dir=folder, prefix=".mtmc-") as staging:
@@ -107,12 +107,12 @@ def _heading(task: Task, plan: Sequence[str], measurement: Measurement | None) -
         lines = [f"{task.name} at {shapes}, optimised for {task.device.name}."]
         lines += ["", f"Steps: {'; '.join(plan)}."]
     else:
-        lines = [f"{task.name} at {shapes}: no step helped on {task.device.name}."]
+        lines = [f"{task.name} at {shapes}: no step was kept for {task.device.name}."]
         as_it_was = "This is the user's own program as it was."
         library = "These are the operators of the reference, called as it calls them."
         lines += ["", as_it_was if task.program else library]
-    if plan and measurement is not None:
-        lines.append(_speed(measurement))
+    if plan:
+        lines.append(_speed(measurement) if measurement else "Not timed: no GPU was present.")
     lines += [
         "",
         _stands_for(task),
@@ -138,7 +138,9 @@ def _speed(measurement: Measurement) -> str:
         for name, ratio in measurement.against.items()
         if name in ("eager", "torch.compile", "original")
     ]
-    how = "Estimated, not measured" if measurement.kind == "estimated" else "Measured"
-    if measurement.device.get("replayed"):
-        how = f"Not measured here, {measurement.method}"
+    how = {
+        "measured": "Measured",
+        "replayed": f"Not measured here, {measurement.method}",
+        "estimated": "Estimated, not measured",
+    }[measurement.kind]
     return f"{how}: {measurement.time_us:.1f} us a call{''.join(', ' + r for r in ratios)}."

@@ -7,10 +7,16 @@ from typing import Literal, NamedTuple
 
 from mtmc_engine.core.action import ENABLING, Action
 from mtmc_engine.core.events import Choice
-from mtmc_engine.core.measurement import Measurement
+from mtmc_engine.core.measurement import Measurement, TimeKind
 from mtmc_engine.core.task import Policy
 from mtmc_engine.core.verdict import Class, Verdict
 from mtmc_engine.plan.tree import MARGIN, OPEN_STEPS, NodeState, PlanTree
+
+_MARKS: dict[TimeKind, str] = {
+    "measured": "",
+    "replayed": "by the recording ",
+    "estimated": "by estimate ",
+}
 
 
 class Ruling(NamedTuple):
@@ -55,12 +61,12 @@ def decide(
 def _by_ratio(action: Action, measurement: Measurement | None, remark: str = "") -> Ruling:
     ratio = measurement.against.get("previous") if measurement else None
     if ratio is None:
-        return _not_faster(action, f"It has no time to compare{remark}")
+        return _not_faster(action, f"It is proven but not timed{remark}")
     if ratio.low > 1 + MARGIN:
         return Ruling("approve", "kept", f"It is {_pace(measurement)}{remark}.")
     if ratio.low < 1 - MARGIN:
         return _not_faster(action, f"It is {_pace(measurement)}{remark}")
-    mark = "by estimate " if measurement and measurement.kind == "estimated" else ""
+    mark = _MARKS[measurement.kind] if measurement else ""
     finding = f"It is {mark}no faster than the step before ({ratio.value:.2f}x){remark}"
     return _not_faster(action, finding)
 
@@ -83,7 +89,9 @@ def _slow_words(verdict: Class, measurement: Measurement | None) -> str:
         Class.SLOWER: "It is slower than the step before",
     }[verdict]
     ratio = measurement.against.get("previous") if measurement else None
-    return f"{words} ({ratio.value:.2f}x)" if ratio else words
+    if measurement is None or ratio is None:
+        return words
+    return f"{words} ({_MARKS[measurement.kind]}{ratio.value:.2f}x)"
 
 
 def _pace(measurement: Measurement | None) -> str:
@@ -91,7 +99,7 @@ def _pace(measurement: Measurement | None) -> str:
     ratio = measurement.against.get("previous") if measurement else None
     if measurement is None or ratio is None:
         return "faster than the step before"
-    mark = "by estimate " if measurement.kind == "estimated" else ""
+    mark = _MARKS[measurement.kind]
     return f"{mark}{ratio.value:.2f} times as fast as the step before"
 
 
@@ -133,7 +141,7 @@ def ended(tree: PlanTree, step: int, max_steps: int, until: float | None) -> End
     """
     best = tree.standing(tree.best().id)
     if until is not None and best is not None and best.ratio >= until:
-        mark = "by estimate " if best.kind == "estimated" else ""
+        mark = _MARKS[best.kind]
         sentence = f"The best program is {mark}{best.ratio:.2f} times as fast as the original"
         return Ending("until", f"{sentence}; {until:g} was asked for.")
     if step > max_steps:

@@ -177,16 +177,24 @@ class PlanTree:
         """The fastest proven program that was kept; the original where none is proven faster.
 
         Measured times are compared with measured ones only, estimates with estimates. Of equals
-        the earlier one.
+        the earlier one. Where nothing can be timed it is the last one that was kept: by hand, and
+        for reasons that only who kept it knows.
         """
+        kept = [node for node in self if node.state == "kept" and _proven(node)]
         ranked = [
             (standing.ratio, node)
-            for node in self
-            if node.state == "kept" and _proven(node)
+            for node in kept
             for standing in [self.standing(node.id)]
             if standing is not None and standing.faster
         ]
-        return max(ranked, key=lambda pair: pair[0])[1] if ranked else self.root
+        if ranked:
+            return max(ranked, key=lambda pair: pair[0])[1]
+        return self.root if self.timed or not kept else kept[-1]
+
+    @property
+    def timed(self) -> bool:
+        """Whether any program has a time, measured or not."""
+        return any(node.measurement is not None for node in self)
 
     def open_branches(self, step: int) -> tuple[TreeNode, ...]:
         """Proven open nodes that may still wait at step `step`, oldest first."""

@@ -16,6 +16,7 @@ from mtmc_engine.plan.state import State
 from mtmc_engine.plan.state_text import state_text
 from mtmc_engine.planner.roofline import RooflinePlanner
 from mtmc_engine.planner.seam import ranked
+from mtmc_engine.system.chat.broken_off import BrokenOff, WatchedChat
 from mtmc_engine.system.chat.capabilities import Capabilities
 from mtmc_engine.system.chat.meter import Meter
 from mtmc_engine.system.chat.types import Ask, Chat, ChatFailed, Reply
@@ -54,7 +55,7 @@ class RemotePlanner:
     ) -> None:
         self.name = chat.name
         self.address = chat.address
-        self._chat = chat
+        self._chat = WatchedChat(chat, self._count_broken_off)
         self._notify = notify
         self._meter = meter or Meter()
         self._capabilities = capabilities or Capabilities(on_reply=self._count)
@@ -99,6 +100,9 @@ class RemotePlanner:
 
     def _count(self, reply: Reply) -> None:
         self._meter.add(reply.usage, self._chat.model, reply.seconds)
+
+    def _count_broken_off(self, lost: BrokenOff) -> None:
+        self._meter.add(lost.usage, self._chat.model, lost.seconds)
 
 
 class _NoRanking(Exception):

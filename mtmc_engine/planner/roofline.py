@@ -131,7 +131,7 @@ def _follow_ups_us(state: State, after: Schedule, action: Action) -> Iterable[fl
 def tuning_prior(state: State, action: Action) -> float:
     """Log speed-up expected of a tuning step; 0 for other steps and where times are estimates."""
     reach = TUNING_REACH.get(action.kind, 0.0)
-    if state.time_kind != "measured" or not reach:
+    if state.time_kind == "estimated" or not reach:
         return 0.0
     for cost in state.costs:
         if cost.region == action.region:

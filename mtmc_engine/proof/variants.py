@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,12 +11,10 @@ from typing import Any
 
 import msgspec
 
-from mtmc_engine.core.graph import Graph, TensorSpec, refs
+from mtmc_engine.core.graph import TensorSpec
 from mtmc_engine.core.task import Policy, Task, Twin
-from mtmc_engine.proof.ties import tied, ties
+from mtmc_engine.proof.space import SMALL_ELEMENTS, Shapes, Space
 from mtmc_engine.proof.wire import Case, Compiled, Distribution, Launch, Layout
-
-Sizes = dict[str, int]
 
 _DISTRIBUTIONS: tuple[Distribution, ...] = (
     "normal",
@@ -32,16 +29,7 @@ _DISTRIBUTIONS: tuple[Distribution, ...] = (
 # On a GPU the declared shapes are large: one further distribution there, the others on small ones.
 _DECLARED_DISTRIBUTIONS: tuple[Distribution, ...] = ("own", "times 3")
 _HALF_TYPES = {"float16", "bfloat16"}
-_SYMBOL = re.compile(r"\bs\d+\b")
-# Of an expression, other than the two functions in it.
-_NAME = re.compile(r"\b(?!max\b|min\b)[A-Za-z_]\w*")
-# Sizes that stand in for large ones where the interpreter runs: uneven, so that masks matter.
-_SMALL_LAST = 67
-_SMALL_OTHERS = (19, 7, 5, 3)
-_EVEN = (16, 32, 8, 24)
-_PRIMES = (17, 31, 13, 11, 23, 7)
 _MOST_BLOCKS = 4
-_SMALL_ELEMENTS = 1 << 18
 # Where no dimension may vary, a GPU sees all distributions up to this many elements.
 _FIXED_ELEMENTS = 1 << 25
 # Declared shapes run in the interpreter up to this many programs and elements.
@@ -56,12 +44,14 @@ class Plan:
     """The cases of a proof. twin: built small where that is set.
 
     scope: in words, what the values were proven on. largest: most elements of one input.
+    left_out: declared input sets of which not even a small likeness is among the cases.
     """
 
     cases: tuple[Case, ...]
     twin: Twin | None
     scope: str
     largest: int
+    left_out: tuple[str, ...] = ()
 
 
 def plan_cases(task: Task, compiled: Compiled, seed: int, shrink: bool = True) -> Plan:
@@ -75,14 +65,18 @@ def plan_cases(task: Task, compiled: Compiled, seed: int, shrink: bool = True) -
     shrinks = shrink and not runs_declared and not _is_small_unshrunk(task)
     twin = task.twin if shrinks else None
     specs = twin.tensors if twin else task.inputs[0].tensors
-    space = _Space(specs, twin.graph if twin else task.graph)
+    space = Space(specs, twin.graph if twin else task.graph)
     writer = _Writer(specs, seed)
+    left_out: tuple[str, ...] = ()
     if runs_declared:
         for tensors in declared:
             _add_declared(writer, tensors, task.device.present)
     if space.symbols or not task.device.present:
         blocks = _blocks(compiled.launches)
-        _add_small(writer, space, blocks, task.policy, not runs_declared)
+        _add_small(writer, space, task.policy, not runs_declared)
+        if not runs_declared:
+            left_out = _add_other_sets(writer, space, task, twin)
+        _add_around(writer, space, blocks, task.policy)
         if task.program:  # paths for sizes that every block divides
             writer.add(space.shapes(space.divisible(blocks)), "contiguous", "own", optional=True)
             writer.next_group()
@@ -90,7 +84,7 @@ def plan_cases(task: Task, compiled: Compiled, seed: int, shrink: bool = True) -
         _add_distributions(writer, space.shapes({}), task.policy.nan)
     largest = max(math.prod(shape) for case in writer.cases for shape in case.shapes or ((),))
     scope = _scope(task, twin, runs_declared, largest)
-    return Plan(tuple(writer.cases), twin, scope, largest)
+    return Plan(tuple(writer.cases), twin, scope, largest, left_out)
 
 
 def _is_small_unshrunk(task: Task) -> bool:
@@ -101,9 +95,9 @@ def _is_small_unshrunk(task: Task) -> bool:
     if not task.program:
         return False
     specs = task.inputs[0].tensors
-    space = _Space(specs, task.graph)
+    space = Space(specs, task.graph)
     weights = sum(v.spec.numel for v in task.graph.inputs if v.kind in ("parameter", "buffer"))
-    return space.elements(space.small()) <= _SMALL_ELEMENTS and weights <= _SMALL_WEIGHTS
+    return space.elements(space.small()) <= SMALL_ELEMENTS and weights <= _SMALL_WEIGHTS
 
 
 def _scope(task: Task, twin: Twin | None, runs_declared: bool, largest: int) -> str:
@@ -126,18 +120,46 @@ def _add_declared(writer: _Writer, tensors: tuple[TensorSpec, ...], present: boo
     writer.next_group()
 
 
-def _add_small(
-    writer: _Writer, space: _Space, blocks: tuple[int, ...], policy: Policy, own: bool
-) -> None:
-    """own: whether the small shapes stand for the declared ones."""
-    small = space.small()
-    base = space.shapes(small)
+def _add_other_sets(
+    writer: _Writer, space: Space, task: Task, twin: Twin | None
+) -> tuple[str, ...]:
+    """The declared input sets after the first: as they are where they are small, else shrunk.
+
+    Returns the labels of those for which there is neither.
+    """
+    original = space if twin is None else Space(task.inputs[0].tensors, task.graph)
+    left_out = []
+    for one in task.inputs[1:]:
+        shapes = tuple(spec.shape for spec in one.tensors)
+        small = sum(map(math.prod, shapes)) <= _UNKNOWN_ELEMENTS
+        if original.leads_to(shapes):
+            sizes = space.sizes_of(shapes)
+            made = space.shapes(sizes if small else space.small(sizes))
+        elif small and twin is None:
+            made = shapes
+        else:
+            left_out.append(one.label)
+            continue
+        writer.add(made, "contiguous", "own", own=made == shapes, repeat=True)
+        writer.next_group()
+    return tuple(left_out)
+
+
+def _add_small(writer: _Writer, space: Space, policy: Policy, own: bool) -> None:
+    """Contents of every sort in small shapes. own: whether these stand for the declared ones."""
+    base = space.shapes(space.small())
     writer.add(base, "contiguous", "own", own=own, repeat=True)
     _add_distributions(writer, base, policy.nan)
     writer.add(base, "contiguous", "own", reseed=True, repeat=True)
     writer.next_group()
     writer.add(space.shapes(space.even()), "contiguous", "own")
     writer.next_group()
+
+
+def _add_around(writer: _Writer, space: Space, blocks: tuple[int, ...], policy: Policy) -> None:
+    """Boundary shapes, layouts and empty tensors."""
+    small = space.small()
+    base = space.shapes(small)
     for sizes in space.boundaries(small, blocks):
         shapes, outputs = space.shapes(sizes), space.outputs(sizes)
         writer.add(shapes, "contiguous", "own", outputs, optional=True)
@@ -154,7 +176,7 @@ def _add_small(
         writer.next_group()
 
 
-def _add_distributions(writer: _Writer, shapes: tuple[tuple[int, ...], ...], nan: str) -> None:
+def _add_distributions(writer: _Writer, shapes: Shapes, nan: str) -> None:
     """Other contents in the same tensors. nan: the policy; "report" makes its case advisory."""
     kinds = {spec.dtype for spec in writer.specs if "float" in spec.dtype}
     if not kinds:
@@ -181,10 +203,10 @@ class _Writer:
 
     def add(
         self,
-        shapes: tuple[tuple[int, ...], ...],
+        shapes: Shapes,
         layout: Layout,
         distribution: Distribution,
-        outputs: tuple[tuple[int, ...], ...] = (),
+        outputs: Shapes = (),
         **flags: Any,
     ) -> None:
         """Adds a case, once. flags: those of Case, and `reseed` for other contents."""
@@ -205,7 +227,7 @@ class _Writer:
         )
         self.cases.append(msgspec.structs.replace(case, key=_key(case)))
 
-    def _offset(self, shapes: tuple[tuple[int, ...], ...], layout: Layout) -> int:
+    def _offset(self, shapes: Shapes, layout: Layout) -> int:
         """What tells contents of one group from those of another: the same for every candidate,
         whose block sizes decide which groups there are.
         """
@@ -218,130 +240,12 @@ def _key(case: Case) -> str:
     return hashlib.sha256(msgspec.json.encode(same)).hexdigest()[:16]
 
 
-def _name(shapes: tuple[tuple[int, ...], ...], layout: Layout, distribution: Distribution) -> str:
+def _name(shapes: Shapes, layout: Layout, distribution: Distribution) -> str:
     sizes = " and ".join("x".join(map(str, shape)) or "scalar" for shape in shapes)
     parts = [sizes or "no tensors"]
     parts += [layout] if layout != "contiguous" else []
     parts += [distribution] if distribution != "own" else []
     return ", ".join(parts)
-
-
-class _Space:
-    """Shapes of the call's tensors as functions of the dimensions that vary together."""
-
-    def __init__(self, specs: tuple[TensorSpec, ...], graph: Graph) -> None:
-        known = ties(graph)
-        dims = tuple(tuple(tied(d, known) for d in row) for row in _dims(graph, specs))
-        self.dims = dims
-        self._outputs = tuple(tuple(tied(d, known) for d in row) for row in _output_dims(graph))
-        found = (symbol for row in dims for text in row for symbol in _SYMBOL.findall(text))
-        self.symbols: tuple[str, ...] = tuple(dict.fromkeys(found))
-        self.declared = {symbol: self._solve(symbol, specs) for symbol in self.symbols}
-        self.last = {s for row in dims if row for s in _SYMBOL.findall(row[-1])}
-
-    def _solve(self, symbol: str, specs: tuple[TensorSpec, ...]) -> int:
-        """The symbol's declared size; 1 where no expression of it alone tells."""
-        for row, spec in zip(self.dims, specs, strict=True):
-            for text, size in zip(row, spec.shape, strict=True):
-                if text == symbol:
-                    return size
-        for row, spec in zip(self.dims, specs, strict=True):
-            for text, size in zip(row, spec.shape, strict=True):
-                if set(_SYMBOL.findall(text)) == {symbol}:
-                    tries = (n for n in range(size + 1) if evaluate(text, {symbol: n}) == size)
-                    return next(tries, 1)
-        return 1
-
-    def shapes(self, sizes: Sizes) -> tuple[tuple[int, ...], ...]:
-        return tuple(tuple(evaluate(text, sizes) for text in row) for row in self.dims)
-
-    def outputs(self, sizes: Sizes) -> tuple[tuple[int, ...], ...]:
-        """Shapes of the result's tensors; () where the graph does not tell."""
-        if any(s not in sizes for row in self._outputs for d in row for s in _NAME.findall(d)):
-            return ()
-        try:
-            return tuple(tuple(evaluate(text, sizes) for text in row) for row in self._outputs)
-        except ZeroDivisionError:  # "s0*s1 // s1" of an empty tensor
-            return ()
-
-    def elements(self, sizes: Sizes) -> int:
-        return sum(math.prod(shape) for shape in self.shapes(sizes))
-
-    def small(self) -> Sizes:
-        """Small uneven sizes; the declared ones where they are smaller."""
-        others = iter(_SMALL_OTHERS)
-        sizes = {
-            symbol: min(
-                self.declared[symbol],
-                _SMALL_LAST if symbol in self.last else next(others, 2),
-            )
-            for symbol in self.symbols
-        }
-        for symbol in sorted(self.symbols, key=lambda s: -sizes[s]):
-            while self.elements(sizes) > _SMALL_ELEMENTS and sizes[symbol] > 2:
-                sizes[symbol] = max(2, sizes[symbol] // 2)
-        return sizes
-
-    def even(self) -> Sizes:
-        """Small round sizes, alike where the declared ones are: squares stay squares."""
-        alike = dict(zip(dict.fromkeys(self.declared.values()), _cycle(_EVEN, 16), strict=False))
-        return {s: min(size, alike.get(size, _EVEN[0])) for s, size in self.declared.items()}
-
-    def divisible(self, blocks: tuple[int, ...]) -> Sizes:
-        """Sizes that the blocks divide, twice the largest one where that is small enough."""
-        for size in (2 * blocks[0], *blocks):
-            sizes = dict.fromkeys(self.symbols, size)
-            if self.elements(sizes) <= _SMALL_ELEMENTS:
-                return sizes
-        return self.even()
-
-    def boundaries(self, small: Sizes, blocks: tuple[int, ...]) -> Iterator[Sizes]:
-        """Sizes around 1 and around each block, one dimension at a time, and all prime."""
-        if not self.symbols:
-            return
-        yield dict(zip(self.symbols, _cycle(_PRIMES, len(self.symbols)), strict=True))
-        yield dict.fromkeys(self.symbols, 1)
-        for symbol in self.symbols:
-            around = [1, 2, *(b + d for b in blocks for d in (-1, 0, 1))]
-            for size in dict.fromkeys(n for n in around if n > 0):
-                sizes = {**small, symbol: size}
-                if self.elements(sizes) > _SMALL_ELEMENTS:
-                    sizes = {name: min(n, 3) for name, n in small.items()} | {symbol: size}
-                if self.elements(sizes) <= 2 * _SMALL_ELEMENTS:
-                    yield sizes
-
-
-def _cycle(values: tuple[int, ...], count: int) -> list[int]:
-    return [values[i % len(values)] for i in range(count)]
-
-
-def _dims(graph: Graph, specs: tuple[TensorSpec, ...]) -> tuple[tuple[str, ...], ...]:
-    """Size expressions of the call's tensors; plain numbers where the graph does not tell."""
-    inputs = [value.spec for value in graph.inputs if value.kind == "input"]
-    if len(inputs) == len(specs) and all(
-        len(known.dims) == len(spec.shape) for known, spec in zip(inputs, specs, strict=True)
-    ):
-        return tuple(known.dims for known in inputs)
-    return tuple(tuple(str(size) for size in spec.shape) for spec in specs)
-
-
-def _output_dims(graph: Graph) -> tuple[tuple[str, ...], ...]:
-    """Size expressions of what the graph returns; none where one of them is not known."""
-    if not graph.captured:
-        return ()
-    try:
-        specs = [graph.value(name) for name in refs(graph.outputs)]
-    except (KeyError, IndexError):  # a number computed from sizes
-        return ()
-    known = all(len(spec.dims) == len(spec.shape) for spec in specs)
-    return tuple(spec.dims for spec in specs) if known else ()
-
-
-def evaluate(expression: str, sizes: Sizes) -> int:
-    """The value of a `dims` expression such as "s0*128" at given sizes."""
-    if expression.isdigit():
-        return int(expression)
-    return int(eval(expression, {"__builtins__": {"max": max, "min": min}}, dict(sizes)))
 
 
 def _blocks(launches: tuple[Launch, ...]) -> tuple[int, ...]:
@@ -364,7 +268,7 @@ def _interpretable(declared: list[tuple[TensorSpec, ...]], compiled: Compiled) -
     return elements <= _INTERPRETED_ELEMENTS and programs <= _INTERPRETED_PROGRAMS
 
 
-def _layouts(shapes: tuple[tuple[int, ...], ...]) -> Iterator[Layout]:
+def _layouts(shapes: Shapes) -> Iterator[Layout]:
     """Layouts that change where at least one element lies."""
     rank = max((len(shape) for shape in shapes), default=0)
     if rank >= 2:

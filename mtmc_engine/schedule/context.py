@@ -13,14 +13,15 @@ from msgspec.structs import replace
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.graph import Graph
 from mtmc_engine.core.measurement import GroupCost
-from mtmc_engine.core.program import ByHand, Group, Library, Param, Schedule, Templated
+from mtmc_engine.core.program import ByHand, Group, Library, Param, Rewrite, Schedule, Templated
 from mtmc_engine.core.task import Task
+from mtmc_engine.schedule.algebra import rewritten
 from mtmc_engine.schedule.classes import HEAVY
 from mtmc_engine.schedule.cost import cost_of, group_cost
 from mtmc_engine.schedule.flowgraph import GroupGraph
 from mtmc_engine.schedule.identity import Same
 from mtmc_engine.schedule.labels import label_of
-from mtmc_engine.schedule.regions import number_of, schedule_of
+from mtmc_engine.schedule.regions import initial_regions, number_of, schedule_of
 from mtmc_engine.schedule.render.group import is_writable
 from mtmc_engine.schedule.templates import lowering, variants
 from mtmc_engine.schedule.work import Facts, facts_of
@@ -28,10 +29,15 @@ from mtmc_engine.schedule.work import Facts, facts_of
 
 @dataclass(frozen=True)
 class Change:
-    """What a step does to a schedule: some groups take the place of others."""
+    """What a step does to a schedule: some groups take the place of others.
+
+    rewrites: of the graph, after those that the schedule has; `added` are groups of the graph
+    that comes out.
+    """
 
     removed: tuple[Group, ...] = ()
     added: tuple[Group, ...] = ()
+    rewrites: tuple[Rewrite, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,9 +48,15 @@ class Context:
     schedule: Schedule
     device: DeviceCard
 
-    @property
+    @cached_property
     def graph(self) -> Graph:
-        return self.task.graph
+        """The task's graph after the schedule's rewritings."""
+        return rewritten(self.task.graph, self.schedule.rewrites)
+
+    @cached_property
+    def initial(self) -> dict[str, str]:
+        """The initial region of each node, "" for glue; nodes made since have their origin's."""
+        return initial_regions(self.task.graph, self.graph)
 
     @cached_property
     def facts(self) -> Facts:
@@ -134,7 +146,14 @@ class Context:
             return self._rewritten(change)
         gone = {group.region for group in change.removed}
         kept = [group for group in self.groups if group.region not in gone]
-        return schedule_of(self.graph, [*kept, *change.added])
+        rewrites = self.schedule.rewrites + change.rewrites
+        graph = rewritten(self.task.graph, rewrites)
+        return schedule_of(graph, [*kept, *change.added], rewrites)
+
+    def under(self, rewrites: tuple[Rewrite, ...]) -> Context:
+        """A context of the graph after more rewritings: what nodes are and cost there."""
+        everything = self.schedule.rewrites + rewrites
+        return _under(Same(self.task), everything, Same(self.device))
 
     def _rewritten(self, change: Change) -> Schedule:
         """Of a program that the user wrote in Triton: the changed source in all groups."""
@@ -147,6 +166,11 @@ class Context:
 
     def group(self, region: str) -> Group:
         return self.schedule.group(region)
+
+
+@lru_cache(maxsize=256)
+def _under(task: Same[Task], rewrites: tuple[Rewrite, ...], device: Same[DeviceCard]) -> Context:
+    return Context(task.value, Schedule((), rewrites=rewrites), device.value)
 
 
 @lru_cache(maxsize=4096)

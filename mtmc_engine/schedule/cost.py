@@ -7,10 +7,11 @@ import math
 from msgspec.structs import replace
 
 from mtmc_engine.core.device import DeviceCard
-from mtmc_engine.core.graph import node_refs, refs
+from mtmc_engine.core.graph import Graph, node_refs, refs
 from mtmc_engine.core.measurement import GroupCost
 from mtmc_engine.core.program import ByHand, Group, Library, Schedule, Templated
 from mtmc_engine.core.task import Task
+from mtmc_engine.schedule.algebra import rewritten
 from mtmc_engine.schedule.classes import HEAVY, Sort
 from mtmc_engine.schedule.library_cost import library_kernels
 from mtmc_engine.schedule.roofline import COPY_EFFICIENCY, Kernel, bytes_per_us, ideal_us
@@ -32,7 +33,8 @@ def cost_of(task: Task, schedule: Schedule, device: DeviceCard) -> tuple[GroupCo
     """
     if not is_known(schedule):
         return ()
-    facts, on_card = facts_of(task.graph), replace(task, device=device)
+    graph = rewritten(task.graph, schedule.rewrites)
+    facts, on_card = facts_of(graph), replace(task, device=device)
     costs = [group_cost(facts, on_card, group) for group in schedule.groups if group.region]
     total = sum(cost.time_us for cost in costs)
     return tuple(replace(cost, share=_share(cost.time_us, total)) for cost in costs)
@@ -113,18 +115,24 @@ def estimate_us(costs: tuple[GroupCost, ...], _device: DeviceCard) -> float:
     return sum(cost.time_us for cost in costs)
 
 
-def floor_us(task: Task, device: DeviceCard) -> float:
+def floor_us(task: Task, device: DeviceCard, schedule: Schedule | None = None) -> float:
     """Least time of any program: compulsory bytes over peak bandwidth.
 
+    schedule: of one that may need less, since its rewritings prepare some weights once.
     Compulsory are the inputs, parameters and buffers that a result depends on, each read once
     and no further than views select, and the results, each written once.
     """
-    facts = facts_of(task.graph)
-    results = dict.fromkeys([*refs(task.graph.outputs), *task.graph.mutations.values()])
+    whole = _floor_us(task.graph, device)
+    if schedule is None or not schedule.rewrites:
+        return whole
+    return min(whole, _floor_us(rewritten(task.graph, schedule.rewrites), device))
+
+
+def _floor_us(graph: Graph, device: DeviceCard) -> float:
+    facts = facts_of(graph)
+    results = dict.fromkeys([*refs(graph.outputs), *graph.mutations.values()])
     needed = _ancestors(facts, list(results))
-    read = sum(
-        bytes_touched(facts, value.name, needed, compulsory=True) for value in task.graph.inputs
-    )
+    read = sum(bytes_touched(facts, value.name, needed, compulsory=True) for value in graph.inputs)
     written = sum(stored_bytes(facts, name) for name in results if _is_computed(facts, name))
     return (read + written) / bytes_per_us(device)
 

@@ -123,7 +123,8 @@ def _as_step(context: Context, kind: Kind, action: Action) -> _Step:
     change = kind.change(context, action)
     gone = sorted(group.region for group in change.removed)
     before_us = sum(context.costs[region].time_us for region in gone)
-    after_us = sum(context.cost(group).time_us for group in change.added)
+    later = context.under(change.rewrites) if change.rewrites else context
+    after_us = sum(later.cost(group).time_us for group in change.added)
     opened_us = _OPENS * before_us if kind.NAME in {"lower", "fuse", "fuse_epilogue"} else 0.0
-    result = msgspec.json.encode((gone, change.added))
+    result = msgspec.json.encode((gone, change.added, change.rewrites))
     return _Step(action, change, before_us - after_us + opened_us, result)

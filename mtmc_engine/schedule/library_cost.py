@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from mtmc_engine.core.graph import Node
+from mtmc_engine.core.graph import Node, node_refs
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.classes import GLUE, Sort, word_of
 from mtmc_engine.schedule.roofline import (
@@ -13,8 +13,10 @@ from mtmc_engine.schedule.roofline import (
     Kernel,
     bytes_per_us,
     flops_per_us,
+    item_bytes,
     library_product_us,
     memory_us,
+    scattered_us,
     sweeps_in_memory,
 )
 from mtmc_engine.schedule.work import (
@@ -82,7 +84,7 @@ def library_kernels(facts: Facts, task: Task, node: Node) -> tuple[Kernel, ...]:
     if sort is Sort.MATMUL:
         return (_product(facts, task, node),)
     if sort in {Sort.CONVOLUTION, Sort.ATTENTION, Sort.RECURRENT}:
-        return (_heavy(facts, task, node),)
+        return (_heavy(facts, task, node), *_around(facts, task, node))
     return _passes(facts, task, node)
 
 
@@ -122,6 +124,37 @@ def _heavy(facts: Facts, task: Task, node: Node) -> Kernel:
     return Kernel(nbytes, flops, max(arithmetic, nbytes / (bytes_per_us(task.device) * 0.8)))
 
 
+def _around(facts: Facts, task: Task, node: Node) -> tuple[Kernel, ...]:
+    """Kernels beside a convolution's own.
+
+    torch adds the bias to cuDNN's result; its own depthwise kernels add it themselves. cuDNN's
+    tensor-core kernels of images read channels last, those of half precision write them, too:
+    other layouts are converted.
+    """
+    if facts.sorts[node.name] is not Sort.CONVOLUTION:
+        return ()
+    moved: list[int] = []
+    source, groups = facts.specs[node_refs(node)[0]], node.args[6] if len(node.args) > 6 else 1
+    depthwise = groups != 1 and groups == source.shape[1]
+    if len(node.args) > 2 and node.args[2] is not None and not depthwise:
+        moved.append(node.out[0].nbytes)
+    if len(source.shape) == 4 and groups == 1 and task.device.arch >= 80:
+        half = source.dtype in {"float16", "bfloat16"}
+        if not source.order and (half or source.dtype == "float32"):
+            moved.append(source.nbytes)
+        if half and not node.out[0].order:
+            moved.append(node.out[0].nbytes)
+    return tuple(_copy(task, nbytes) for nbytes in moved)
+
+
+def _copy(task: Task, nbytes: int) -> Kernel:
+    """A kernel that reads and writes so many bytes."""
+    time_us = memory_us(
+        task.device, 2 * nbytes, programs=_ENOUGH_PROGRAMS, warps=8, bytes_in_flight=8 * 32 * 16
+    )
+    return Kernel(2 * nbytes, 0, time_us)
+
+
 def _passes(facts: Facts, task: Task, node: Node) -> tuple[Kernel, ...]:
     form = _composite(facts, node)
     operands = facts.operands(node)
@@ -141,6 +174,8 @@ def _passes(facts: Facts, task: Task, node: Node) -> tuple[Kernel, ...]:
         bytes_in_flight=warps * 32 * 16,
     )
     nbytes += first * (form.reads - 1)
+    if operands and operands[0].order != node.out[0].order and word_of(node) == "contiguous":
+        time_us += scattered_us(task.device, first, item_bytes(operands[0].dtype))
     arithmetic = plain_flops(facts, node) / flops_per_us(task.device, "fp32")
     whole = Kernel(nbytes, plain_flops(facts, node), max(time_us, arithmetic))
     return (whole,) + (Kernel(0, 0, 0.0),) * (form.launches - 1)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from mtmc_engine.core.graph import Graph, node_refs, refs
-from mtmc_engine.core.program import Group, Library, Region, Schedule
+from mtmc_engine.core.program import Group, Library, Region, Rewrite, Schedule
+from mtmc_engine.schedule.algebra import rewritten
 from mtmc_engine.schedule.classes import GLUE, Sort, sorts_of, specs_of, users_of
 from mtmc_engine.schedule.flowgraph import GroupGraph
 from mtmc_engine.schedule.identity import Same
@@ -40,8 +41,11 @@ def root(graph: Graph) -> Schedule:
 def regions_in(graph: Graph, schedule: Schedule) -> tuple[Region, ...]:
     """The regions of a schedule: names are those of its groups, glue left out.
 
+    graph: the captured one, which the schedule rewrites.
+
     Of a program that the user wrote in Triton: kernels, loops, loads, dots and launches.
     """
+    graph = rewritten(graph, schedule.rewrites)
     return schedule.regions or tuple(
         Region(group.region, label_of(graph, group.nodes), group.nodes)
         for group in schedule.groups
@@ -49,8 +53,18 @@ def regions_in(graph: Graph, schedule: Schedule) -> tuple[Region, ...]:
     )
 
 
-def schedule_of(graph: Graph, groups: Iterable[Group]) -> Schedule:
+def initial_regions(captured: Graph, graph: Graph) -> dict[str, str]:
+    """The initial region of each node of a rewritten graph, "" for glue."""
+    known = {name: region.id for region in regions_of(captured) for name in region.nodes}
+    return {node.name: known.get(node.origin or node.name, "") for node in graph.nodes}
+
+
+def schedule_of(
+    graph: Graph, groups: Iterable[Group], rewrites: tuple[Rewrite, ...] = ()
+) -> Schedule:
     """A schedule of these groups in a valid order; all other nodes become glue.
+
+    rewrites: that led to the graph.
 
     Raises ValueError where the groups feed each other in a circle.
     """
@@ -59,7 +73,7 @@ def schedule_of(graph: Graph, groups: Iterable[Group]) -> Schedule:
     glue = [Group("", (n.name,), Library()) for n in graph.nodes if n.name not in taken]
     everything = named + glue
     order = GroupGraph(graph, tuple(group.nodes for group in everything)).order()
-    return Schedule(_merge_glue([everything[at] for at in order]))
+    return Schedule(_merge_glue([everything[at] for at in order]), rewrites=rewrites)
 
 
 def _merge_glue(groups: list[Group]) -> tuple[Group, ...]:

@@ -18,6 +18,8 @@ COPY_EFFICIENCY = 0.9
 LATENCY_US = 0.8
 # L2 delivers about this many times the bandwidth of device memory.
 L2_SPEEDUP = 2.5
+# What one access takes from memory at least.
+SECTOR_BYTES = 32
 MAX_WARPS_PER_SM = 64
 MAX_PROGRAMS_PER_SM = 32
 MAX_REGISTERS = 255
@@ -63,6 +65,15 @@ class Tile:
     warps: int = 8
     stages: int = 3
     maker: str = "triton"
+
+
+def scattered_us(device: DeviceCard, nbytes: float, run: int) -> float:
+    """Time beyond a plain walk for a tensor that is read or written across its order in memory.
+
+    run: bytes that lie side by side. Each run takes a sector of its own, most of them from L2.
+    """
+    times = max(1.0, SECTOR_BYTES / run / L2_SPEEDUP)
+    return nbytes * (times - 1) / bytes_per_us(device)
 
 
 def bytes_per_us(device: DeviceCard) -> float:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import ceil
 
+from mtmc_engine.core.graph import TensorSpec
 from mtmc_engine.core.program import Group, Templated
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.classes import GLUE, Sort, word_of
@@ -17,9 +18,11 @@ from mtmc_engine.schedule.roofline import (
     Tile,
     bytes_per_us,
     flops_per_us,
+    item_bytes,
     memory_us,
     product_us,
     resident_programs,
+    scattered_us,
     sweeps_in_memory,
 )
 from mtmc_engine.schedule.work import (
@@ -157,7 +160,28 @@ def _pointwise(facts: Facts, task: Task, group: Group, form: Templated) -> tuple
         registers=24 + 3 * per_thread,
         vector_bytes=per_thread * item,
     )
+    time_us += _across_us(facts, task, group, block)
     return (Kernel(read + written, flops, max(time_us, _arithmetic(task, flops))),)
+
+
+def _across_us(facts: Facts, task: Task, group: Group, block: int) -> float:
+    """Time beyond a plain walk for operands that lie in another order than the result.
+
+    A block spans the operand's innermost dimension and as much of the result's as is left.
+    """
+    inside = frozenset(group.nodes)
+    entering = {read for name in group.nodes for read in facts.reads[name] if read not in inside}
+    result = next(out[0] for name in reversed(group.nodes) if (out := facts.nodes[name].out))
+    read = [facts.specs[name] for name in entering if name in facts.specs]
+    crossed = [s for s in read if s.shape == result.shape and s.order != result.order]
+    return sum(
+        scattered_us(task.device, s.nbytes, item_bytes(s.dtype) * _run(block, s)) for s in crossed
+    )
+
+
+def _run(block: int, spec: TensorSpec) -> int:
+    innermost = spec.shape[spec.order[-1]] if spec.order else spec.shape[-1]
+    return max(1, block // _power_of_two(innermost))
 
 
 def _split(facts: Facts, task: Task, group: Group, form: Templated) -> tuple[Kernel, ...]:

@@ -23,7 +23,7 @@ async def _confirm(run: Run) -> None:
     confirmed: set[str] = set()
     while (best := run.tree.best()).parent is not None and best.id not in confirmed:
         confirmed.add(best.id)
-        if best.measurement is None or best.measurement.kind != "measured":
+        if best.measurement is None or best.measurement.kind == "estimated":
             return
         run.outlet.phase("time", f"{best.id} once more")
         work = confirm(subject_of(run, best.id), run.workshop, run.timer)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from mtmc_engine.capture.source import named_file, read_source
+from mtmc_engine.capture.source import named_file, read_source, source_text
 from mtmc_engine.core.errors import MtmcError, ReferenceFailed, UsageError
 from mtmc_engine.core.events import Exported
 from mtmc_engine.core.measurement import Measurement
@@ -184,7 +184,7 @@ def _model(spec: str, path: Path) -> ModelEntry:
 async def _judged(file: str, candidate: str, options: CheckOptions, config: Config) -> CheckReport:
     read_source(file)
     path = named_file(candidate, "the file with the kernel")
-    source = _candidate_text(path, candidate)
+    source = source_text(path)
     device = await target_card(options.target or config.target)
     problem = outline(source)
     if isinstance(problem, SyntaxProblem):  # answered before anything is started
@@ -238,13 +238,6 @@ def _line_in(sentence: str) -> int:
     """The line that a sentence such as "op.py:4: …" names, 0 where it names none."""
     found = re.match(r"[^:]+:(\d+):", sentence)
     return int(found.group(1)) if found else 0
-
-
-def _candidate_text(path: Path, given: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{given} cannot be read: {error}.") from error
 
 
 def _report(

@@ -151,7 +151,7 @@ async def _fresh(bench: Bench) -> Run:
         limits, named = bench.config.limits, bench.options.reference
         work = open_task(str(file), bench.device, seed, workshop, limits, reference=named)
         task = await bench.inbox.unless_interrupted(work)
-        bench.outlet.emit(task_event(task))
+        bench.outlet.emit(task_event(task, replayed=bench.timer is not None))
         tree = await baseline(
             task,
             bench.outlet,

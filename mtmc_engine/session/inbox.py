@@ -145,10 +145,14 @@ class Inbox:
             await asyncio.gather(working, listening, return_exceptions=True)
 
     async def _interruption(self, about: Collection[str]) -> AnyCommand:
-        """Waits for a command that ends the work; it stays in the queue."""
+        """Waits for a command that ends the work; it stays in the queue.
+
+        Of decisions only the first is meant for what is going on.
+        """
         while True:
-            for at, command in enumerate(self._commands):
-                if isinstance(command, Stop) or (at == 0 and _ends_step(command, about)):
+            first = next((c for c in self._commands if isinstance(c, Decide)), None)
+            for command in self._commands:
+                if isinstance(command, Stop) or (command is first and _ends_step(command, about)):
                     return command
             await self._change()
 

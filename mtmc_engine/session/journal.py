@@ -314,7 +314,7 @@ def _check_header(connection: sqlite3.Connection, path: Path) -> None:
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
+    except (sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UsageError(
             f"The journal {path} cannot be read ({error}): move it away and start afresh."
         ) from error

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from mtmc_engine.capture.client import task_of
+from mtmc_engine.capture.source import source_text
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.events import TaskOpened
 from mtmc_engine.core.task import Task
@@ -55,8 +56,8 @@ def _found_from_here(reference: str) -> str:
     return f"{Path(path).expanduser().absolute()}:{name}" if colon else reference
 
 
-def task_event(task: Task) -> TaskOpened:
-    """The event that tells what was understood."""
+def task_event(task: Task, *, replayed: bool = False) -> TaskOpened:
+    """The event that tells what was understood. replayed: its times come from a recording."""
     shapes = tuple(item.label for item in task.inputs)
     dtypes = dict.fromkeys(spec.dtype for item in task.inputs for spec in item.tensors)
     return TaskOpened(
@@ -65,9 +66,10 @@ def task_event(task: Task) -> TaskOpened:
         shapes=shapes,
         dtypes=tuple(dtypes),
         device=task.device.name,
-        measured=task.device.present,
+        measured=task.device.present and not replayed,
         captured=task.graph.captured,
         regions=regions_in(task.graph, original_schedule(task)),
-        source=Path(task.file).read_text(encoding="utf-8", errors="replace"),
+        source=source_text(Path(task.file)),
         notes=task.notes,
+        instead="replayed" if replayed else "none" if task.program else "estimated",
     )

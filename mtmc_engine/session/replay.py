@@ -33,7 +33,7 @@ async def replay(run: Run) -> None:
     except MtmcError as error:
         run.outlet.warn(f"The plan stays as it was. {error}")
         return
-    run.outlet.emit(task_event(task))
+    run.outlet.emit(task_event(task, replayed=run.timer is not None))
     tree = await baseline(
         task,
         run.outlet,

@@ -181,7 +181,12 @@ def best_events(run: Run, refresh: bool = False) -> list[AnyEvent]:
     """
     best = run.tree.best()
     standing = run.tree.standing(best.id)
-    if standing is None or (best.id == run.best and not refresh):
+    if best.id == run.best and not refresh:
         return []
+    if standing is None:
+        if run.tree.timed:
+            return []
+        run.best = best.id
+        return [BestChanged(best.id, None, None, None)]
     run.best = best.id
     return [BestChanged(best.id, standing.ratio, standing.time_us, standing.kind)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from pathlib import Path
 
+from mtmc_engine.capture.source import source_text, text_digest
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.task import Task
 from mtmc_engine.session.requests import serve
@@ -18,10 +18,9 @@ PATIENCE_S = 0.5
 def content_digest(path: Path) -> str:
     """SHA-256 of a file's text as a task has it; "" for a file that cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        return text_digest(source_text(path))
+    except UsageError:
         return ""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Stale(Exception):

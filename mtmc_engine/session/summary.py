@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mtmc_engine.core.events import AttemptSummary, BestSummary, SessionFinished, StepSummary
+from mtmc_engine.core.verdict import Class
 from mtmc_engine.plan.tree import PlanTree, TreeNode
 from mtmc_engine.session.run import Run, StepRecord
 
@@ -67,7 +68,30 @@ def best_summary(run: Run) -> BestSummary:
         ratio_to_original=standing.ratio if standing else None,
         against={name: ratio.value for name, ratio in against.items()},
         actions=run.tree.phrases(best.id),
+        reason=_reason(run, best),
     )
+
+
+def _reason(run: Run, best: TreeNode) -> str:
+    if best.parent is not None:
+        return "" if best.measurement else "It was kept by hand: nothing here can time it."
+    untimed = len([node for node in run.tree if _only_lacks_a_time(node)])
+    if not untimed:
+        return "No step helped." if run.records else "No step was tried."
+    steps = (
+        "1 step is proven but was not timed"
+        if untimed == 1
+        else (f"{untimed} steps are proven but were not timed")
+    )
+    if run.follows_policy:
+        return f"{steps}: keep one by hand, without --yes, or run this where there is a GPU."
+    return f"{steps}, and none was kept."
+
+
+def _only_lacks_a_time(node: TreeNode) -> bool:
+    verdict = node.verdict
+    untimed = verdict is not None and verdict.verdict is Class.UNTIMED and not node.measurement
+    return untimed and node.parent is not None
 
 
 def finished(run: Run, session: str, stopped_by: str, exit_code: int = 0) -> SessionFinished:

@@ -38,6 +38,13 @@ from mtmc_engine.core.verdict import Gate, Verdict
 SHOWN_OPTIONS = 4
 
 
+_INSTEAD = {
+    "estimated": "times are estimated",
+    "replayed": "times are replayed from a recording",
+    "none": "nothing here can time it",
+}
+
+
 @singledispatch
 def lines_of(event: AnyEvent) -> Iterator[tuple[str, str]]:
     """Lines of an event with their style: "good", "bad", "weak", "strong" or "".
@@ -66,7 +73,7 @@ def _(event: PhaseChanged) -> Iterator[tuple[str, str]]:
 
 @lines_of.register
 def _(event: TaskOpened) -> Iterator[tuple[str, str]]:
-    how = "measured" if event.measured else "times are estimated"
+    how = "measured" if event.measured else _INSTEAD[event.instead]
     shapes = ", ".join(event.shapes)
     dtypes = ", ".join(event.dtypes)
     yield f"task {event.task}: {shapes} {dtypes} on {event.device} ({how})", "strong"
@@ -179,6 +186,9 @@ def _(event: Decided) -> Iterator[tuple[str, str]]:
 
 @lines_of.register
 def _(event: BestChanged) -> Iterator[tuple[str, str]]:
+    if event.ratio is None or event.time_us is None:
+        yield f"best so far {event.node}: kept by hand, not timed", "good"
+        return
     time = f"{event.time_us:.1f} us {event.time_kind}"
     yield f"best so far {event.node}: {event.ratio:.2f}x the original, {time}", "good"
 
@@ -207,17 +217,16 @@ def _(event: Exported) -> Iterator[tuple[str, str]]:
 def _(event: SessionFinished) -> Iterator[tuple[str, str]]:
     yield f"finished ({event.stopped_by}) after {_count(len(event.steps), 'step')}", "strong"
     if event.stopped_by != "error":
-        yield _best(event.best), "" if event.best.is_original else "good"
+        yield best_text(event.best), "" if event.best.is_original else "good"
 
 
 def time_text(measurement: Measurement) -> str:
     """ "201.4 us measured, 1.18x [1.16, 1.20] the original"."""
     against = [
-        f"{ratio_text(ratio, measurement.kind == 'measured')} against {name}"
+        f"{ratio_text(ratio, measurement.kind != 'estimated')} against {name}"
         for name, ratio in measurement.against.items()
     ]
-    how = "replayed" if measurement.device.get("replayed") else measurement.kind
-    return ", ".join([f"{measurement.time_us:.1f} us {how}", *against])
+    return ", ".join([f"{measurement.time_us:.1f} us {measurement.kind}", *against])
 
 
 def ratio_text(ratio: Ratio, measured: bool) -> str:
@@ -260,9 +269,10 @@ def _new_in(verdict: Verdict) -> str:
     return "" if reason == "its time is estimated" else reason
 
 
-def _best(best: BestSummary) -> str:
+def best_text(best: BestSummary) -> str:
+    """The answer of a session in one line."""
     if best.is_original:
-        return "no step helped: the answer is the original"
+        return f"the answer is the original. {best.reason}".strip()
     time = f"{best.time_us:.1f} us {best.time_kind}" if best.time_us is not None else "not timed"
     ratio = f"{best.ratio_to_original:.2f}x the original, " if best.ratio_to_original else ""
     return f"best {best.node}: {ratio}{time} ({'; '.join(best.actions)})"

@@ -26,6 +26,7 @@ from mtmc_engine.core.events import (
 )
 from mtmc_engine.core.options import RunOptions
 from mtmc_tui.client import Engine
+from mtmc_tui.displays.words import best_text
 from mtmc_tui.screen import themes
 from mtmc_tui.screen.dialogs import Confirm
 from mtmc_tui.screen.glyphs import glyphs
@@ -316,13 +317,7 @@ def _last_words(snapshot: Snapshot) -> list[str]:
         if snapshot.session is None:
             return []
         return [f"Session {snapshot.session.session} is kept: go on with it with --resume."]
-    best = finished.best
-    if best.is_original or best.ratio_to_original is None:
-        return ["No step helped: the answer is the original."]
-    lines = [
-        f"{finished.task}: {best.ratio_to_original:.2f}x the original ({best.time_kind}) with "
-        + ", ".join(best.actions)
-    ]
+    lines = [f"{finished.task}: {best_text(finished.best)}"]
     if finished.export:
         lines.append(f"Exported to {finished.export}")
     return lines

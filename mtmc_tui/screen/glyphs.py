@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mtmc_engine.core.measurement import TimeKind
+
 
 @dataclass(frozen=True)
 class Glyphs:
     """One sign for each thing the screen says with a sign.
 
     A state always shows its word and colour as well; `estimated_bar` and `about` keep an
-    estimate from looking like a measurement.
+    estimate from looking like a measurement, `replayed_bar` and `replayed` what is replayed.
     """
 
     original: str = "●"
@@ -24,6 +26,7 @@ class Glyphs:
     ask: str = "?"
     warning: str = "!"
     about: str = "≈"
+    replayed: str = "»"
     ellipsis: str = "…"
     separator: str = "│"
     dot: str = "·"
@@ -34,10 +37,15 @@ class Glyphs:
     bar: str = "█"
     bar_parts: str = "▏▎▍▌▋▊▉"
     estimated_bar: str = "░"
+    replayed_bar: str = "▒"
     rule: str = "─"
     micro: str = "µs"
     removed: str = "-"
     added: str = "+"
+
+    def of(self, kind: TimeKind) -> str:
+        """What stands before a figure of this kind; nothing before a measured one."""
+        return {"measured": "", "replayed": self.replayed, "estimated": self.about}[kind]
 
 
 UNICODE = Glyphs()
@@ -52,6 +60,7 @@ ASCII = Glyphs(
     proposed=".",
     best="^",
     about="~",
+    replayed="&",
     ellipsis="~",
     separator="|",
     dot=".",
@@ -61,6 +70,7 @@ ASCII = Glyphs(
     bar="#",
     bar_parts="",
     estimated_bar=":",
+    replayed_bar="=",
     rule="-",
     micro="us",
 )

@@ -24,7 +24,7 @@ from mtmc_tui.screen.render.activity import activity_text
 from mtmc_tui.screen.render.code import code_text, code_title
 from mtmc_tui.screen.render.plan import plan_line, plan_rows
 from mtmc_tui.screen.render.proof import proof_lines
-from mtmc_tui.screen.render.regions import region_line, region_rows
+from mtmc_tui.screen.render.regions import costs_of, region_line, region_rows
 from mtmc_tui.screen.render.status import footer_line, status_line, tab_strip
 from mtmc_tui.screen.render.time import time_lines, time_title
 from mtmc_tui.screen.view import (
@@ -206,7 +206,7 @@ class MainScreen(EngineActions):
         titles: dict[int, Content | str] = {
             PLAN: "1 Plan",
             REGIONS: f"2 Regions{rule}{view.glyphs.about} roofline model"
-            if snapshot.costs
+            if costs_of(snapshot, node)
             else "2 Regions",
             CODE: code_title(snapshot, view, self.code.size.width - 2),
             PROOF: f"4 Proof{rule}{name}" if node else "4 Proof",

@@ -291,7 +291,7 @@ def _(event: PromptReady, snapshot: Snapshot, now: float) -> Snapshot:
 @_apply.register
 def _(event: ReplyPart, snapshot: Snapshot, now: float) -> Snapshot:
     place = (event.step, event.attempt, event.sample)
-    *earlier, last = snapshot.talks.get(place) or (Exchange(),)
+    earlier, last = _coming(snapshot, place)
     slices = (*last.parts, (event.text, event.thinking))
     return _with_talk(_quiet(snapshot), place, (*earlier, replace(last, parts=slices)))
 
@@ -299,7 +299,7 @@ def _(event: ReplyPart, snapshot: Snapshot, now: float) -> Snapshot:
 @_apply.register
 def _(event: ReplyFinished, snapshot: Snapshot, now: float) -> Snapshot:
     place = (event.step, event.attempt, event.sample)
-    *earlier, last = snapshot.talks.get(place) or (Exchange(),)
+    earlier, last = _coming(snapshot, place)
     return _with_talk(_quiet(snapshot), place, (*earlier, replace(last, reply=event)))
 
 
@@ -437,6 +437,17 @@ def _quiet(snapshot: Snapshot) -> Snapshot:
     if snapshot.unsent is None and snapshot.wait is None:
         return snapshot
     return replace(snapshot, unsent=None, wait=None)
+
+
+def _coming(snapshot: Snapshot, place: Place) -> tuple[tuple[Exchange, ...], Exchange]:
+    """What was said before, and the exchange that a reply belongs to.
+
+    After a reply that broke off the same prompt is sent again.
+    """
+    *earlier, last = snapshot.talks.get(place) or (Exchange(),)
+    if last.reply is None:
+        return tuple(earlier), last
+    return (*earlier, last), Exchange(last.prompt)
 
 
 def _with_talk(snapshot: Snapshot, place: Place, said: tuple[Exchange, ...]) -> Snapshot:

@@ -30,6 +30,7 @@ CASES = {
     "package": ("import einops_of_nowhere\n", r"operator_file\.py:1 imports einops_of_nowhere"),
     "import": ("A = 1\nB = A / 0\n", r"operator_file\.py:2: importing the file failed: ZeroDiv"),
     "exit": ("import sys\nsys.exit(3)\n", r"operator_file\.py:2: importing the file failed"),
+    "interrupted": ("raise KeyboardInterrupt\n", r"operator_file\.py:1: importing the file failed"),
     "nothing": ("A = 1\n", "looked for class Model with get_inputs"),
     "no inputs": (MODEL, r"operator_file\.py:5: Model needs a get_inputs\(\)"),
     "no model": ("import torch\n" + INPUTS, "no class Model"),

@@ -97,6 +97,8 @@ BEFORE_THE_ENGINE = {
     "two displays": (["op.py", "--json", "--display", "plain"], ["--json", "plain"]),
     "missing value": (["op.py", "--planner"], ["--planner"]),
     "a screen without a terminal": (["op.py", "--display", "tui"], ["terminal", "plain"]),
+    "a mistyped command": (["chek", "op.py", "x.py"], ["no command chek", "did you mean check"]),
+    "a name that is no text": (["\udcff.py"], ["not UTF-8"]),
     "check without candidate": (["check", "op.py"], ["CANDIDATE"]),
     "unknown theme": (["op.py", "--display", "tui", "--theme", "mtmc-drak"], ["mtmc-dark"]),
 }

@@ -1,9 +1,9 @@
 """Events and documents as lines: each fact once, and nothing that passes for a measurement."""
 
-from mtmc_engine.core.events import GateFinished, VerdictReached
+from mtmc_engine.core.events import BestChanged, BestSummary, GateFinished, VerdictReached
 from mtmc_engine.core.measurement import Measurement, Ratio
 from mtmc_engine.core.verdict import Class, Gate, GateResult, Verdict
-from mtmc_tui.displays.words import lines_of
+from mtmc_tui.displays.words import best_text, lines_of
 from mtmc_tui.documents import text_of
 
 SCOPE = "values 25/25 on a shrunk twin, not above 524288 elements"
@@ -73,3 +73,15 @@ def test_other_headlines_stay_short():
     rejected = text_of("check", report(False, ["NOT_OWN_KERNEL: it has no kernel of its own"]))
     assert rejected.startswith("rejected: NOT_OWN_KERNEL")
     assert "  timing    estimated, no GPU here" in rejected.splitlines()
+
+
+def test_a_best_program_says_what_its_time_is():
+    assert lines(BestChanged("n1", 2.0, 50.0, "replayed")) == [
+        "best so far n1: 2.00x the original, 50.0 us replayed"
+    ]
+    assert lines(BestChanged("n1", None, None, None)) == ["best so far n1: kept by hand, not timed"]
+
+
+def test_an_original_that_is_the_answer_says_why():
+    untimed = BestSummary("n0", True, None, None, None, reason="2 steps were not timed.")
+    assert best_text(untimed) == "the answer is the original. 2 steps were not timed."

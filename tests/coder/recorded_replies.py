@@ -1,6 +1,6 @@
 """Replies as models write them, with what must become of them.
 
-`python tests/coder/recorded_replies.py` prints the table of reply shapes by outcome.
+`python tests/coder/recorded_replies.py > docs/replies.md` writes the table of reply shapes.
 """
 
 from __future__ import annotations
@@ -49,10 +49,21 @@ def _recorded(path: Path) -> Recorded:
     )
 
 
+OUTCOMES = ("code", "unusable", "length", "thinking", "empty", "filtered")
+HEAD = """\
+# Replies of language models
+
+What becomes of a reply, by its shape: `code` is a candidate; `unusable` goes back to the model with
+what is said; `length` and `thinking` are asked for again with twice the room, `empty` and
+`filtered` once more as they were. Each line is a recorded reply of `tests/coder/replies`; the table
+is written by `tests/coder/recorded_replies.py`.
+"""
+
+
 def table() -> str:
     """Markdown: the reply's shape, what became of it, and what was said."""
-    lines = ["| reply | outcome | said |", "|---|---|---|"]
-    for reply in recorded():
+    lines = [HEAD, "| reply | outcome | said |", "|---|---|---|"]
+    for reply in sorted(recorded(), key=lambda one: OUTCOMES.index(one.outcome)):
         found = reply.read()
         if isinstance(found, Code):
             lines.append(f"| {reply.shape} | code | {' '.join(found.notes)} |")

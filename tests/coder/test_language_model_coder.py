@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from step_of_two_kernels import (
 from mtmc_engine.coder.llm.coder import LanguageModelCoder
 from mtmc_engine.coder.llm.setting import CoderSetting
 from mtmc_engine.coder.seam import CannotImplement, CoderAsk, CoderUnavailable
+from mtmc_engine.core.chat import Usage
 from mtmc_engine.core.events import CoderWaits, PromptReady, ReplyFinished, ReplyPart
 from mtmc_engine.core.program import ByHand
 from mtmc_engine.system.chat.meter import Meter
@@ -227,4 +229,52 @@ async def test_cancelling_ends_the_call(operator, program):
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
-    assert not asked.of(ReplyFinished)
+    (lost,) = asked.of(ReplyFinished)
+    assert (lost.outcome, lost.finish) == ("cancelled", "")
+    assert BLOCK.startswith(lost.text)
+    (ready,) = asked.of(PromptReady)
+    assert lost.usage == Usage(ready.tokens, round(len(lost.text) / 3), estimated=True)
+
+
+async def test_a_reply_that_breaks_off_is_counted_and_the_next_try_too(operator, program):
+    meter = Meter()
+    asked = Asked(
+        operator,
+        program,
+        {"text": BLOCK, "cut_after": 60, "pause_s": 0.15, "chunk": 30},
+        {"text": BLOCK, "usage": {"prompt": 1000, "completion": 100}},
+        meter=meter,
+    )
+    await asked.candidate()
+    lost, whole = asked.of(ReplyFinished)
+    assert lost.outcome.startswith("broken off: ")
+    assert lost.usage.estimated
+    assert 0 < lost.usage.completion <= 20
+    assert meter.tokens == lost.usage.prompt + lost.usage.completion + 1100
+    assert (whole.outcome, whole.usage.estimated) == ("code", False)
+    assert len(asked.of(PromptReady)) == len(asked.of(CoderWaits)) == 1
+
+
+async def test_replies_that_break_off_use_up_the_budget(operator, program):
+    """Without the budget the server would be asked twice."""
+    asked = Asked(
+        operator,
+        program,
+        {"text": BLOCK, "cut_after": 0, "times": 0},
+        meter=Meter(limit_tokens=100),
+    )
+    with pytest.raises(CoderUnavailable, match="budget of 100 tokens"):
+        await asked.candidate()
+    assert len(asked.requests) == 1
+    assert not asked.of(CoderWaits)
+
+
+@pytest.mark.parametrize("status", [401, 404, 429, 500])
+async def test_what_a_server_refuses_costs_nothing(operator, program, status):
+    meter = Meter()
+    asked = Asked(operator, program, {"status": status}, {"text": BLOCK}, meter=meter)
+    with suppress(CoderUnavailable):
+        await asked.candidate()
+    replies = asked.of(ReplyFinished)
+    assert [reply.outcome for reply in replies] == ["code"] * (status in (429, 500))
+    assert meter.tokens == sum(r.usage.prompt + r.usage.completion for r in replies)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
-from recorded_replies import ALL_IMPORTS, BEFORE, recorded
+from recorded_replies import ALL_IMPORTS, BEFORE, recorded, table
 
 from mtmc_engine.coder.llm.reply import Code, NoCode, read_reply
 
@@ -14,6 +15,11 @@ REPLIES = {reply.name: reply for reply in recorded()}
 
 def defined(source):
     return {node.name for node in ast.parse(source).body if hasattr(node, "name")}
+
+
+def test_the_documented_table_is_what_becomes_of_them():
+    documented = Path(__file__).parents[2] / "docs" / "replies.md"
+    assert documented.read_text() == f"{table()}\n"
 
 
 def test_there_are_many_shapes():

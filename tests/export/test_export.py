@@ -19,6 +19,7 @@ from mtmc_engine.core.measurement import Measurement, Ratio
 from mtmc_engine.core.program import Group, Program, Schedule, Templated
 from mtmc_engine.core.task import InputSet, Policy, Task
 from mtmc_engine.core.verdict import Class, Gate, GateResult, Verdict
+from mtmc_engine.export.companions import benchmark_source, declared_shapes, small_shapes
 from mtmc_engine.export.guard import guard_source
 from mtmc_engine.export.write import export_best
 from mtmc_engine.plan.tree import TreeNode
@@ -181,7 +182,7 @@ def test_the_exported_test_passes_on_its_own(tmp_path: Path, form: str) -> None:
     folder = exported(tmp_path, form)
     done = run_python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 passed" in done.stdout
+    assert "6 passed" in done.stdout
     assert "mtmc_engine" not in (folder / "scaled_softmax_mtmc.py").read_text()
 
 
@@ -193,7 +194,7 @@ def test_a_wrong_kernel_fails_the_exported_test(tmp_path: Path) -> None:
     )
     done = run_python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".")
     assert done.returncode == 1
-    assert "4 failed" in done.stdout
+    assert "5 failed" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -229,11 +230,21 @@ def test_the_benchmark_needs_a_gpu_and_says_so(tmp_path: Path) -> None:
     assert "needs an NVIDIA GPU" in done.stderr
 
 
+def test_test_and_benchmark_run_every_declared_set_that_the_kernels_serve(tmp_path: Path) -> None:
+    task = make_task(tmp_path, "module")
+    shapes = ((17, 129), (4096, 8192), (4, 4, 4))
+    more = [InputSet(str(shape), (TensorSpec(shape, "float32"),)) for shape in shapes]
+    task = msgspec.structs.replace(task, inputs=(*task.inputs, *more))
+    assert declared_shapes(task) == [[[64, 96]], [[17, 129]], [[4096, 8192]]]
+    assert small_shapes(task)[-2:] == [[[64, 96]], [[17, 129]]]
+    assert "[[4096, 8192]],\n]" in benchmark_source(task, "scaled_softmax_mtmc")
+
+
 def test_an_estimate_is_never_called_measured(tmp_path: Path) -> None:
     folder = exported(tmp_path, "module")
     report = (folder / "report.html").read_text()
     assert "Nothing was measured" in report
-    assert '10.0&nbsp;µs <span class="estimated">estimated' in report
+    assert '10.0&nbsp;µs <span class="unmeasured">estimated' in report
     assert "Estimated, not measured: 10.0 us" in (folder / "scaled_softmax_mtmc.py").read_text()
 
 

@@ -64,7 +64,7 @@ def path():
 def test_all_that_was_decided_and_proven_is_there(task, path):
     failed = AttemptSummary("n1b", 1, 0, "llama", "NUMERIC", "wrong at [0, 0]")
     steps = (replace(STEPS[0], reason="1.5 times as fast", attempts=(failed,), coder="builtin"),)
-    page = parsed(report_html(task, path, steps, estimated=True))
+    page = parsed(report_html(task, path, steps, "estimated"))
     text = " ".join(" ".join(page.text).split())
     for words in (
         "1.50x estimated", "1.5 times as fast", "attempt 1", "NUMERIC", "wrong at [0, 0]",
@@ -80,12 +80,30 @@ def test_all_that_was_decided_and_proven_is_there(task, path):
 def test_measured_times_have_intervals_and_no_estimate(task, path):
     original = replace(path[0], measurement=MEASURED)
     answer = replace(path[1], measurement=MEASURED)
-    html = report_html(task, (original, answer), STEPS[:0], estimated=False)
+    html = report_html(task, (original, answer), STEPS[:0], "measured")
     text = " ".join(" ".join(parsed(html).text).split())
     assert "95 % interval 1.90 to 2.10" in text
     assert "clock MHz 1980" in text
     assert "interleaved pairs" in text
-    assert 'class="estimated"' not in html
+    assert 'class="unmeasured"' not in html
+
+
+def test_replayed_times_are_called_so(task, path):
+    original = replace(path[0], measurement=replace(MEASURED, kind="replayed"))
+    answer = replace(path[1], measurement=replace(MEASURED, kind="replayed"))
+    html = report_html(task, (original, answer), STEPS[:0], "replayed")
+    text = " ".join(" ".join(parsed(html).text).split())
+    assert html.count('<span class="unmeasured">replayed</span>') >= 4
+    assert "Nothing was measured here" in text
+    assert "roofline model" not in text
+
+
+def test_an_answer_without_a_time_is_no_original(task, path):
+    untimed = replace(path[0], measurement=None), replace(path[1], measurement=None)
+    text = " ".join(parsed(report_html(task, untimed, (), "estimated")).text)
+    assert "Not timed" in text
+    assert "Nothing was timed" in text
+    assert "The original" not in text
 
 
 def test_times_of_all_contestants(path):
@@ -101,9 +119,9 @@ def test_times_of_all_contestants(path):
 
 def test_the_original_as_the_answer(task, path):
     original = replace(path[0], measurement=ESTIMATE)
-    page = parsed(report_html(task, (original,), (), estimated=True))
+    page = parsed(report_html(task, (original,), (), "estimated"))
     text = " ".join(" ".join(page.text).split())
-    assert "No step helped" in text
+    assert "No step was kept" in text
     assert "Nothing to prove" in text
     assert "What each kept step changed" not in text
 

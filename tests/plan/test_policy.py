@@ -84,6 +84,10 @@ def test_an_estimate_is_marked_and_a_measured_time_is_not():
     measured = decide(verdict(Class.FASTER), RETILE, ALLOW, times(previous=1.4))
     assert by_estimate.sentence == "It is by estimate 1.40 times as fast as the step before."
     assert measured.sentence == "It is 1.40 times as fast as the step before."
+    replayed = decide(verdict(Class.FASTER), RETILE, ALLOW, times("replayed", previous=1.4))
+    slower = decide(verdict(Class.SLOWER), RETILE, ALLOW, times("replayed", previous=0.5))
+    assert replayed.sentence == "It is by the recording 1.40 times as fast as the step before."
+    assert "(by the recording 0.50x)" in slower.sentence
 
 
 @pytest.mark.parametrize("kind", sorted(ENABLING))

@@ -115,3 +115,16 @@ def test_one_node_stands_for_all_attempts_of_a_step():
     tree.set_state("n2", "rejected")
     tree.add("n0", step("lower r1"), PROGRAM, 2)
     assert [node.id for node in tree.one_a_step()] == ["n2", "n4"]
+
+
+def test_where_nothing_can_be_timed_what_was_kept_last_by_hand_is_the_answer():
+    tree = PlanTree(PROGRAM)
+    proven(tree, "n0", None, "rejected", Class.UNTIMED)
+    assert tree.best().id == "n0"
+    proven(tree, "n0", None, "kept", Class.UNTIMED)
+    proven(tree, "n2", None, "kept", Class.UNTIMED)
+    proven(tree, "n3", None, "open", Class.UNTIMED)
+    proven(tree, "n3", None, "kept", Class.NUMERIC)
+    assert tree.best().id == "n3"
+    proven(tree, "n3", time(5), "rejected")
+    assert tree.best().id == "n0"

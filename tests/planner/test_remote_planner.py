@@ -118,6 +118,22 @@ async def test_where_there_is_no_ranking_the_roofline_decides(state, tmp_path, r
     assert notices[-1].endswith("The roofline planner decides from now on.")
 
 
+async def test_a_ranking_that_breaks_off_is_counted(state, tmp_path):
+    meter = Meter(limit_tokens=10)
+    script = {"json_schema": False, "json_object": False}
+    script["reply"] = [{"text": "1. stop", "cut_after": 3, "times": 0}]
+    notices = []
+    with ReplayServer(script) as server:
+        planner = planner_at(server, tmp_path, notices, meter)
+        await planner.propose(state, steps_of(state))
+        used = meter.tokens
+        await planner.propose(state, steps_of(state))
+        await planner.close()
+    assert used >= 100
+    assert meter.tokens == used
+    assert "budget of 10 tokens" in notices[1]
+
+
 async def test_a_spent_budget_asks_nobody(state, tmp_path):
     meter = Meter(limit_tokens=1)
     meter.restore(5, 0.0, 0.0)

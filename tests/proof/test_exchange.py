@@ -1,6 +1,8 @@
 """Tensors between processes: what is read is what was written, or an error."""
 
 import math
+from collections import namedtuple
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -33,6 +35,27 @@ def test_a_value_comes_back_as_it_was(tmp_path):
     fingerprint = put(tmp_path, "value", VALUE, "key")
     assert there(tmp_path, "value")
     assert same(VALUE, take(tmp_path, "value", "cpu", "key", fingerprint))
+
+
+Pair = namedtuple("Pair", "x scale")
+
+
+@dataclass
+class Batch:
+    pair: Pair
+    mask: torch.Tensor
+
+
+def test_records_come_back_only_where_that_is_asked_for(tmp_path):
+    given = [Batch(Pair(torch.ones(2, 3), 0.5), torch.zeros(2))]
+    put(tmp_path, "records", given)
+    (back,) = take(tmp_path, "records", records=True)
+    assert isinstance(back, Batch)
+    assert isinstance(back.pair, Pair)
+    assert back.pair.scale == 0.5
+    assert torch.equal(back.pair.x, torch.ones(2, 3))
+    (plain,) = take(tmp_path, "records")
+    assert type(plain) is type(plain[0]) is tuple
 
 
 def test_the_fingerprint_depends_on_the_key(tmp_path):

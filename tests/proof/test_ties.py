@@ -3,8 +3,8 @@
 import pytest
 
 from mtmc_engine.core.graph import Graph, GraphInput, Node, TensorSpec
+from mtmc_engine.proof.space import Space
 from mtmc_engine.proof.ties import tied, ties
-from mtmc_engine.proof.variants import _Space
 
 X = TensorSpec((2, 16, 32), "float32", ("s0", "s1", "s2"))
 HALF = TensorSpec((2, 16, 16), "float32", ("s0", "s1", "s2 // 2"))
@@ -52,7 +52,7 @@ def test_square_products_stay_free():
 
 
 def test_shapes_follow_the_tie():
-    space = _Space(
+    space = Space(
         (X, TABLE),
         Graph(
             (GraphInput("x", "input", "x", X), GraphInput("c", "input", "c", TABLE)),

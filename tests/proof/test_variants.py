@@ -7,7 +7,8 @@ import pytest
 
 from mtmc_engine.core.graph import Graph, GraphInput, Node, TensorSpec
 from mtmc_engine.core.task import InputSet, Policy, Task
-from mtmc_engine.proof.variants import evaluate, plan_cases
+from mtmc_engine.proof.space import evaluate
+from mtmc_engine.proof.variants import plan_cases
 from mtmc_engine.proof.wire import Compiled, Launch
 from mtmc_engine.system.devices import card
 
@@ -55,6 +56,25 @@ def test_declared_shapes_where_the_interpreter_can():
     plan = plan_cases(task_of(SMALL), launched((64,), BLOCK=128), 0)
     assert plan.cases[0].shapes == ((64, 128),)
     assert plan.cases[0].own
+
+
+def with_sets(task, *shapes):
+    (first,) = task.inputs
+    more = tuple(
+        InputSet("x".join(map(str, shape)), (TensorSpec(shape, "float32"),)) for shape in shapes
+    )
+    return msgspec.structs.replace(task, inputs=(first, *more))
+
+
+def test_every_declared_set_is_among_the_cases_without_a_gpu():
+    """Small ones as they are, large ones shrunk with their dimensions of one kept."""
+    task = with_sets(task_of(LARGE), (17, 129), (1, 65536), (4, 4, 4), (512, 512, 4))
+    plan = plan_cases(task, launched((4096,), BLOCK=256), 0)
+    by_shape = {case.shapes[0]: case for case in plan.cases}
+    assert by_shape[17, 129].own
+    assert by_shape[1, 67].repeat
+    assert by_shape[4, 4, 4].own
+    assert plan.left_out == ("512x512x4",)
 
 
 def test_declared_shapes_on_a_gpu_come_first():

@@ -24,15 +24,18 @@ from mtmc_engine.core.events import (
     BudgetChanged,
     CandidateReady,
     CoderWaits,
+    Decide,
     Decided,
     DecisionNeeded,
     GateStarted,
+    Hint,
     PromptReady,
     ReplyFinished,
     ReplyPart,
     SessionFinished,
     SessionStarted,
     StepStarted,
+    Stop,
     VerdictReached,
 )
 from mtmc_engine.core.options import RunOptions
@@ -219,6 +222,58 @@ async def test_killed_in_the_middle_of_a_repair(server, home):
     assert isinstance(last, SessionFinished)
     assert [a.verdict for a in last.steps[0].attempts] == ["NUMERIC", "FASTER"]
     assert of(after, BudgetChanged)[-1].tokens == spent + 4950
+
+
+async def test_a_reply_that_is_skipped_counts_and_a_hint_reaches_the_next_prompt(server, home):
+    slow = {"text": "Let me think about it. " * 400, "pause_s": 0.1, "times": 0}
+    server.play({"reply": [slow]})
+    engine = await Engine.start(options(server, steps=2))
+    hint = "One program per row, eight warps."
+    events, skipped, stopped = [], False, False
+    async for event in engine.events():
+        events.append(event)
+        if isinstance(event, ReplyPart) and not skipped:
+            skipped = True
+            await engine.send(Hint(hint))
+            await engine.send(Decide("skip"))
+        if isinstance(event, ReplyPart) and event.step == 2 and not stopped:
+            stopped = True
+            await engine.send(Stop())
+    assert await engine.wait() == 0
+    first, second = of(events, PromptReady)
+    assert hint not in str(first.messages)
+    assert hint in second.messages[-1].content
+    for kept in (of(events, ReplyFinished), of(stored(home), ReplyFinished)):
+        assert [(reply.step, reply.outcome) for reply in kept] == [
+            (1, "cancelled"),
+            (2, "cancelled"),
+        ]
+        assert all(reply.usage.estimated and reply.usage.completion for reply in kept)
+        assert all(slow["text"].startswith(reply.text) for reply in kept)
+    used = sum(r.usage.prompt + r.usage.completion for r in of(events, ReplyFinished))
+    assert of(stored(home), BudgetChanged)[-1].tokens == used
+    assert [d.choice for d in of(events, Decided)] == ["skip"]
+    assert events[-1].best.reason == "No step helped."
+
+
+async def test_a_rate_limit_beyond_what_is_waited_for_is_a_question(server, home):
+    limited = {"status": 429, "error": "Slow down", "retry_after": "3600"}
+    server.play({"reply": [limited, {"text": "I cannot.", "times": 0}]})
+    engine = await Engine.start(options(server, steps=1))
+    events = []
+    async for event in engine.events():
+        events.append(event)
+        if isinstance(event, DecisionNeeded):
+            await engine.send(
+                Decide(event.choices[0] if len(of(events, DecisionNeeded)) == 1 else "skip")
+            )
+    assert await engine.wait() == 0
+    question = of(events, DecisionNeeded)[0]
+    assert (question.about, question.choices) == ("coder", ("retry", "skip", "stop"))
+    assert "HTTP 429" in question.suggestion_reason
+    assert of(events, CoderWaits) == []
+    assert len(server.chats) == 1 + 4
+    assert of(events, BudgetChanged)[-1].tokens > 0
 
 
 async def test_an_endpoint_that_is_not_there(home, tmp_path):

@@ -30,7 +30,7 @@ from mtmc_engine.schedule.phrases import MAX_TRIE_TOKENS, PhraseBudget
 from mtmc_engine.schedule.regions import regions_in, regions_of, root
 from mtmc_engine.schedule.render import render
 
-ROOT_KINDS = {"lower", "library", "fuse", "fuse_epilogue", "stop"}
+ROOT_KINDS = {"lower", "library", "fuse", "fuse_epilogue", "simplify", "layout", "stop"}
 
 
 def attention(batch=8, heads=16, length=512, width=64):
@@ -268,9 +268,10 @@ def test_a_judged_step_stays_out_under_its_other_name():
 
 def test_phrases_are_short_fixed_english():
     pattern = re.compile(
-        r"stop|(lower|library|vectorize) r\d+|one pass r\d+|fuse r\d+ into r\d+|fuse after r\d+"
+        r"stop|(lower|library|vectorize|simplify|layout) r\d+|one pass r\d+"
+        r"|fuse r\d+ into r\d+|fuse after r\d+"
         r"|retile r\d+ to (\d+x\d+x\d+|[bcis]\d+|1 row|\d+ rows)"
-        r"|(split|persist|autotune) r\d+|precision r\d+ tf32x3|reorder r\d+ by \d+"
+        r"|simplify all|(split|persist|autotune) r\d+|precision r\d+ tf32x3|reorder r\d+ by \d+"
         r"|pipeline r\d+ with (\d+ stages|\d+ warps|1 warp)"
     )
     for name, graph in GRAPHS.items():

@@ -53,6 +53,27 @@ def texts(lines: list[Content]) -> list[str]:
     return [line.plain.rstrip() for line in lines]
 
 
+def test_a_reply_that_broke_off_stays_and_the_next_try_is_another() -> None:
+    lost = ReplyFinished(
+        1, 1, 0, "half", "", Usage(2310, 2, estimated=True), 3.0, 0.0, "broken off: reset"
+    )
+    snapshot = after(
+        prompt(),
+        ReplyPart(1, 1, 0, "half"),
+        lost,
+        CoderWaits("openai:m", "reset", 1.0, 3),
+        ReplyPart(1, 1, 0, "whole"),
+        finished(),
+    )
+    first, second = snapshot.talks[(1, 1, 0)]
+    assert (first.reply, [text for text, _ in first.parts]) == (lost, ["half"])
+    assert (second.reply.outcome, [text for text, _ in second.parts]) == ("code", ["whole"])
+    said = "\n".join(texts(reply_lines(snapshot, View(), 90)[0]))
+    assert "✗ broken off: reset" in said
+    assert "2 out counted here" in said
+    assert "✓ code" in said
+
+
 def test_the_whole_prompt_is_shown_and_its_messages_are_stops() -> None:
     lines, stops = prompt_lines(after(prompt()), View(), 70)
     said = texts(lines)

@@ -10,12 +10,17 @@ from screenplay import folded, until_question
 from mtmc_engine.core.action import Action, ScoredAction
 from mtmc_engine.core.events import (
     BestChanged,
+    BestSummary,
     DecisionNeeded,
     NodeAdded,
     PhaseChanged,
+    PlanProposed,
+    SessionFinished,
+    SessionStarted,
     TaskOpened,
 )
 from mtmc_engine.core.measurement import Contestant, GroupCost, Measurement, Ratio
+from mtmc_engine.core.program import Region
 from mtmc_engine.core.verdict import Class, Gate, GateResult, Verdict
 from mtmc_tui.screen.glyphs import ASCII, UNICODE
 from mtmc_tui.screen.keymap import merged
@@ -116,6 +121,21 @@ def test_measured_times_have_solid_bars_and_intervals() -> None:
     assert time_title(tree(measured()), View()) == "measured"
 
 
+def test_replayed_times_look_like_neither() -> None:
+    ratio = Ratio(1.18, 1.16, 1.20)
+    replayed = Measurement("replayed", 201.4, {"original": ratio, "previous": ratio}, 168.0, "file")
+    for signs, mark in ((UNICODE, "»"), (ASCII, "&")):
+        view = View(glyphs=signs)
+        text = plain(time_lines(tree(replayed), view, 78))
+        *shown, floor = text.splitlines()
+        assert all(mark in line for line in shown)
+        assert f"{mark}1.18x as fast [1.16, 1.20]" in text
+        assert not {signs.bar, signs.about} & set("".join(shown))
+        assert floor.startswith("memory floor")
+        assert time_title(tree(replayed), view) == f"{mark} REPLAYED from a recording, not measured"
+        assert plan_rows(tree(replayed), view)[-1].value == f"{mark}1.18x"
+
+
 def test_estimated_times_share_no_sign_with_measured_ones() -> None:
     one = Ratio(1.18, 1.18, 1.18)
     estimate = Measurement("estimated", 201.4, {"original": one, "previous": one}, 168.0, "model")
@@ -213,6 +233,51 @@ def test_regions_say_share_and_distance_from_the_roof() -> None:
     assert "93 % time" in line
     assert "38 % memory" in line
     assert "256 MB" in region_line(rows[0], 70, UNICODE).plain
+
+
+def test_costs_of_a_parent_are_not_those_of_other_regions() -> None:
+    both = (Region("r1", "softmax", ()), Region("r2", "mul", ()))
+    fused = (Region("r1", "softmax+mul", ()),)
+    costs = tuple(GroupCost(r.id, 1.0, 1, 0, 0.5, 0.5, "memory") for r in both)
+    snapshot = Snapshot()
+    for event in (
+        NodeAdded("n0", None, None, "kept", "s", "d", regions=both),
+        PlanProposed("n0", 1, (), "p", 0.0, "", costs),
+        NodeAdded("n1", "n0", LOWER, "open", "s", "d", regions=fused),
+        NodeAdded("n2", "n0", LOWER, "open", "s", "d", regions=both),
+    ):
+        snapshot = apply(snapshot, event, 0.0)
+    (row,) = region_rows(snapshot, View(selected="n1"))
+    assert (row.key, row.label, row.cost) == ("r1", "softmax+mul", None)
+    rows = region_rows(snapshot, View(selected="n2"))
+    assert [row.cost for row in rows] == list(costs)
+
+
+def test_an_answer_says_why_and_where() -> None:
+    best = BestSummary("n0", True, None, None, None, reason="2 steps are proven but not timed.")
+    ended = SessionFinished("t", "H200", (), best, "/home/ada/out", "s", "steps")
+    lines = activity_text(apply(Snapshot(), ended, 0.0), View(), 80, 0.0).plain.splitlines()
+    assert lines == [
+        " ✓ finished  the answer is the original  stopped by steps",
+        "    2 steps are proven but not timed.",
+        "    exported to /home/ada/out",
+    ]
+    by_hand = BestSummary("n1", False, None, None, None, actions=("retile r1 to 512",))
+    ended = SessionFinished("t", "H200", (), by_hand, None, "s", "user")
+    (line,) = activity_text(apply(Snapshot(), ended, 0.0), View(), 80, 0.0).plain.splitlines()
+    assert line == " ✓ finished  not timed: retile r1 to 512  stopped by user"
+
+
+def test_a_device_says_what_its_times_are() -> None:
+    task = TaskOpened("t", "M", ("4",), ("float32",), "H200", False, True, (), "x")
+    started = SessionStarted("s", "t.py", "j", "p", "c", "H200", 8)
+    for instead, said in (
+        ("estimated", "H200 · ≈estimates"),
+        ("replayed", "H200 · »replayed times"),
+        ("none", "H200 · not timed"),
+    ):
+        snapshot = apply(apply(Snapshot(), started, 0.0), structs.replace(task, instead=instead), 0)
+        assert said in status_line(snapshot, View(), 120).plain
 
 
 def test_the_question_says_what_is_asked_and_what_was_found() -> None:

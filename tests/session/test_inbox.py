@@ -106,6 +106,19 @@ async def test_a_skip_behind_another_decision_waits(inbox):
     assert await inbox.unless_interrupted(asyncio.sleep(0.01, "done"), ("",)) == "done"
 
 
+@pytest.mark.parametrize("before", [Hint("one row a program"), Pause(True), Branch("n2")])
+async def test_a_skip_behind_other_commands_ends_the_work(inbox, before):
+    ended = []
+    inbox.put(before)
+    work = asyncio.ensure_future(inbox.unless_interrupted(endless(ended), ("",)))
+    await asyncio.sleep(0)
+    inbox.put(Decide("skip"))
+    with pytest.raises(Interrupted):
+        await asyncio.wait_for(work, 5)
+    assert ended == [True]
+    assert await inbox.next() == before
+
+
 async def test_cancelling_from_outside_ends_the_work(inbox):
     ended = []
     work = asyncio.ensure_future(inbox.unless_interrupted(endless(ended)))

@@ -1,6 +1,7 @@
 """The journal: durable, refused where it is not one, one writer."""
 
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -193,6 +194,28 @@ def test_torn_file(journal):
     journal.path.write_bytes(data[: len(data) // 2])
     with pytest.raises(UsageError, match="cannot be read"):
         Journal.reopen(journal.path).events()
+
+
+def test_damaged_contents_are_said(journal):
+    """Whatever bytes are wrong, what is read has its form or is refused in one sentence."""
+    for number in range(20):
+        journal.write(Notice("info", f"{number} " + "é" * 300), facts={f"fact {number}": "ü" * 90})
+    path, was = journal.path, journal.events()
+    journal.close()
+    data, refused = path.read_bytes(), 0
+    for seed in range(60):
+        draw = random.Random(seed)
+        damaged = bytearray(data)
+        for _ in range(40):
+            damaged[draw.randrange(100, len(data))] = draw.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            again = Journal.read(path)
+            assert isinstance(again.fact("fact 7"), str | None)
+            assert len(again.events()) <= len(was)
+        except UsageError:
+            refused += 1
+    assert refused > 30
 
 
 def test_event_of_an_unknown_kind(journal):

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from mtmc_engine.capture.source import read_source
 from mtmc_engine.session.stale import content_digest
 from mtmc_engine.session.watch import changes
 
@@ -68,3 +69,19 @@ async def test_a_change_before_watching_began_is_seen(tmp_path):
     watching = changes(path, "digest of the old text")
     assert await asyncio.wait_for(anext(watching), 10) == content_digest(path)
     await watching.aclose()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbfa = 1\n",
+        b"a = 1\r\nb = 2\r\n",
+        b"a = 1\rb = 2\r",
+        b"# coding: latin-1\na = '\xe9'\n",
+    ],
+    ids=["mark", "CRLF", "CR", "latin-1"],
+)
+def test_a_file_that_nobody_touched_is_what_was_opened(tmp_path, data):
+    path = tmp_path / "op.py"
+    path.write_bytes(data)
+    assert content_digest(path) == read_source(str(path)).digest

@@ -2,13 +2,15 @@
 
 import ast
 import io
+import itertools
 import tokenize
 
+import libcst as cst
 import pytest
 
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.program import ByHand
-from mtmc_engine.schedule.source.code import code_of
+from mtmc_engine.schedule.source.code import code_of, walk
 from mtmc_engine.schedule.source.regions import source_schedule
 from tests.triton_source.source_cases import FILES, named, rewrites
 
@@ -131,6 +133,16 @@ def test_text_before_a_change_may_be_any_unicode():
     assert after == text.replace("BLOCK_SIZE=256)", "BLOCK_SIZE=512)")
 
 
+def test_form_feeds_shift_nothing():
+    """Between functions, at the beginning of a line and within one."""
+    text = ADD.replace("@triton.jit", "\f\n\f@triton.jit").replace("    pid =", "\f    pid =\f")
+    code = code_of(text)
+    names = [node for node in walk(code.module) if isinstance(node, cst.Name)]
+    assert [code.of(name) for name in names] == [name.value for name in names]
+    after = named(text, "retile", "to 512").source()
+    assert after == text.replace("BLOCK_SIZE=256", "BLOCK_SIZE=512")
+
+
 def test_steps_follow_one_another():
     text = FILES["scalar_norm"].read_text()
     text = named(text, "primitive", place="norm_kernel/loop over i 1").source()
@@ -205,6 +217,8 @@ REFUSED = {
     "early use of a program number": (TILED, "    pid_n = tl.program_id(1)", "    first = pid_m * 2\n    pid_n = tl.program_id(1)", "reorder"),
     "one axis": (TILED, "pid_n = tl.program_id(1)", "pid_n = 0", "reorder"),
     "no product": (TILED, "tl.dot(a, b)", "a + b", "reorder"),
+    "size bound again": (ADD, "    grid = lambda meta", "    n_elements = n_elements - 1\n    grid = lambda meta", "vectorize:unmasked"),
+    "block by its default": (ADD, ", BLOCK_SIZE=256", "", "vectorize:unmasked"),
     "flag's name taken": (TILED, "BLOCK_M = 64\n", "BLOCK_M = 64\nEVEN_M = 1\n", ""),
 }  # fmt: skip
 
@@ -225,6 +239,53 @@ def test_what_is_not_understood_is_refused(case):
             if other == kind and words in rewrite.words and place in rewrite.place
         ]
         assert [r for k, r in rewrites(text) if k == kind], f"{kind} is never offered"
+
+
+GROUPED = {
+    "as it is": ("", "", {"K", "M", "N"}),
+    "row by row": (
+        "    pid_m = first_pid_m + ((pid % num_pid_in_group) % group_size_m)\n"
+        "    pid_n = (pid % num_pid_in_group) // group_size_m\n",
+        "    pid_m = pid // num_pid_n\n    pid_n = pid % num_pid_n\n",
+        {"K", "M", "N"},
+    ),
+    "column by column": (
+        "    pid_m = first_pid_m + ((pid % num_pid_in_group) % group_size_m)\n"
+        "    pid_n = (pid % num_pid_in_group) // group_size_m\n",
+        "    pid_m = pid % num_pid_m\n    pid_n = pid // num_pid_m\n",
+        {"K", "M", "N"},
+    ),
+    "shorter row": ("(pid % num_pid_in_group) % group", "pid % group", {"K", "M", "N"}),
+    "other order of factors": ("GROUP_SIZE_M * num_pid_n", "num_pid_n * GROUP_SIZE_M", {"K", "M", "N"}),
+    "group too large": ("min(num_pid_m - first_pid_m,", "min(num_pid_m - first_pid_m + 1,", {"K"}),
+    "no smaller last group": ("min(num_pid_m - first_pid_m, GROUP_SIZE_M)", "GROUP_SIZE_M", {"K"}),
+    "rows of other blocks": ("tl.cdiv(M, BLOCK_SIZE_M)", "tl.cdiv(M, BLOCK_SIZE_N)", {"K"}),
+    "columns of another size": ("num_pid_n = tl.cdiv(N,", "num_pid_n = tl.cdiv(M,", {"K"}),
+    "groups that overlap": ("= group_id * GROUP_SIZE_M", "= group_id * 2", {"K"}),
+    "number of another axis": ("program_id(axis=0)", "program_id(axis=1)", {"K"}),
+    "more programs": ("* triton.cdiv(N, META['BLOCK_SIZE_N']), )", "* triton.cdiv(N, META['BLOCK_SIZE_N']) * 2, )", {"K"}),
+    "grid of other blocks": ("triton.cdiv(N, META['BLOCK_SIZE_N'])", "triton.cdiv(N, META['BLOCK_SIZE_M'])", {"K"}),
+    "number bound twice": ("    group_id = pid //", "    for i in range(2):\n        pid = pid + i\n    group_id = pid //", {"K"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GROUPED)
+def test_masks_of_a_grid_of_one_axis(case):
+    was, becomes, sizes = GROUPED[case]
+    assert was in MATMUL
+    after = named(MATMUL.replace(was, becomes), "vectorize", "unmasked").source()
+    assert {size for size in "KMN" if f"| EVEN_{size}" in after} == sizes
+
+
+def test_numbers_of_a_grouped_order_are_below_their_counts():
+    for rows, columns, group in itertools.product(range(1, 8), range(1, 6), range(1, 6)):
+        for pid in range(rows * columns):
+            per_group = group * columns
+            first = pid // per_group * group
+            size = min(rows - first, group)
+            assert first + pid % size < rows
+            assert first + pid % per_group % size < rows
+            assert pid % per_group // size < columns
 
 
 def test_a_number_that_may_mean_the_same_is_not_changed_alone():

@@ -66,12 +66,12 @@ def written(folder, text, name="double_it.py"):
     return path
 
 
-def run(*arguments, home, timeout=240):
+def run(*arguments, home, timeout=240, answers=""):
     environment = {**os.environ, "MTMC_HOME": str(home), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [sys.executable, "-m", "mtmc_tui.cli", *map(str, arguments)],
         env=environment,
-        stdin=subprocess.DEVNULL,
+        input=answers,
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -222,12 +222,37 @@ def test_a_session_proves_the_original_and_its_steps(tmp_path):
     assert [step["verdict"] for step in last["steps"]] == ["UNTIMED", "UNTIMED"]
     assert last["best"]["is_original"]
     assert last["best"]["time_us"] is None
+    assert last["best"]["reason"].startswith("2 steps are proven but were not timed: keep one by")
+    assert opened_as["instead"] == "none"
     assert file.read_bytes() == before
     again = run(
         file, "--json", "--yes", "--planner", "roofline", "--steps", 3, "--resume", home=home
     )
     assert again.returncode == 0, again.stderr
     assert [step["step"] for step in events(again)[-1]["steps"]] == [1, 2, 3]
+
+
+@pytest.mark.slow
+def test_what_is_kept_by_hand_is_the_answer_where_nothing_can_be_timed(tmp_path):
+    file = written(tmp_path, KERNEL + REFERENCE.format("reference"))
+    answers = "".join(f'{{"command": "decide", "choice": "{c}"}}\n' for c in ("approve", "reject"))
+    out, home = tmp_path / "out", tmp_path / "home"
+    options = ("--json", "--planner", "roofline", "--steps", 2, "--export", out)
+    done = run(file, *options, home=home, answers=answers)
+    assert done.returncode == 0, done.stderr
+    found = events(done)
+    (best,) = (e for e in found if e["event"] == "best_changed")
+    assert (best["node"], best["ratio"], best["time_us"], best["time_kind"]) == ("n1", *[None] * 3)
+    answer = found[-1]["best"]
+    assert not answer["is_original"]
+    assert answer["reason"] == "It was kept by hand: nothing here can time it."
+    exported = (out / "double_it_mtmc.py").read_text()
+    assert "Not timed: no GPU was present." in exported
+    (candidate,) = (e for e in found if e["event"] == "candidate_ready" and e["node"] == "n1")
+    assert {line for line in candidate["source"].splitlines() if "BLOCK" in line} <= set(
+        exported.splitlines()
+    )
+    assert "Nothing was timed" in (out / "report.html").read_text()
 
 
 @pytest.mark.slow

@@ -12,12 +12,13 @@ from mtmc_engine.coder.llm.reply import IMPORTS, Code, NoCode, read_reply
 from mtmc_engine.coder.llm.setting import CoderSetting
 from mtmc_engine.coder.seam import Candidate, CannotImplement, CoderAsk, CoderUnavailable
 from mtmc_engine.core.action import Action
-from mtmc_engine.core.chat import Message
+from mtmc_engine.core.chat import Message, Usage
 from mtmc_engine.core.errors import UsageError
 from mtmc_engine.core.events import CoderWaits, PromptReady, ReplyFinished, ReplyPart
 from mtmc_engine.core.program import Program
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.render.module import entry_name
+from mtmc_engine.system.chat.broken_off import BrokenOff, WatchedChat
 from mtmc_engine.system.chat.estimate import tokens_of
 from mtmc_engine.system.chat.patience import ask_patiently
 from mtmc_engine.system.chat.types import Ask, Chat, ChatFailed, Reply
@@ -188,8 +189,9 @@ class _Exchange:
             seed=setting.seed + self._ask.sample if self._chat.context else None,
             timeout_s=setting.timeout_s,
         )
+        watched = WatchedChat(self._chat, self._broken_off, local=self._free)
         return await ask_patiently(
-            self._chat, request, self._tell_part, self._tell_wait, setting.patience
+            watched, request, self._tell_part, self._tell_wait, setting.patience
         )
 
     def _room(self, tokens: int) -> int:
@@ -203,22 +205,33 @@ class _Exchange:
         ask.tell(ReplyPart(ask.step, ask.attempt, ask.sample, text, thinking))
 
     def _tell_wait(self, reason: str, seconds: float, tries_left: int) -> None:
+        """Tell of a pause between tries. Raises CoderUnavailable where none may follow it."""
+        self._check_budget()
         self._ask.tell(CoderWaits(self._chat.name, reason, seconds, tries_left))
 
     def _finish(self, reply: Reply, found: Code | NoCode) -> None:
-        """Count a reply and tell of it."""
-        ask, usage = self._ask, reply.usage
-        cost = self._setting.meter.add(usage, self._chat.model, reply.seconds, self._free)
+        outcome = "code" if isinstance(found, Code) else found.reason
+        self._count_reply(reply.text, reply.finish, reply.usage, reply.seconds, outcome)
+
+    def _broken_off(self, lost: BrokenOff) -> None:
+        self._count_reply(lost.text, "", lost.usage, lost.seconds, lost.why)
+
+    def _count_reply(
+        self, text: str, finish: str, usage: Usage | None, seconds: float, outcome: str
+    ) -> None:
+        """Count a reply, or what came of one, and tell of it."""
+        ask = self._ask
+        cost = self._setting.meter.add(usage, self._chat.model, seconds, self._free)
         ask.tell(
             ReplyFinished(
                 step=ask.step,
                 attempt=ask.attempt,
                 sample=ask.sample,
-                text=reply.text,
-                finish=reply.finish,
+                text=text,
+                finish=finish,
                 usage=usage,
-                seconds=reply.seconds,
+                seconds=seconds,
                 cost_usd=cost,
-                outcome="code" if isinstance(found, Code) else found.reason,
+                outcome=outcome,
             )
         )

@@ -8,6 +8,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from mtmc_engine.coder.top_level import TopLevel, all_by_hand, without_docstrings
 from mtmc_engine.core.action import Action
 from mtmc_engine.core.errors import UsageError
@@ -73,7 +75,7 @@ def _mapped(task: Task, program: Program, schedule: Schedule, source: str) -> Sc
         else:
             text = after.group_text(name, kept_imports)
             groups.append(Group(group.region, group.nodes, ByHand(text)))
-    found = Schedule(tuple(groups))
+    found = replace(schedule, groups=tuple(groups))
     return found if _calls_alike(task, found, after) else None
 
 

@@ -7,9 +7,10 @@ from mtmc_engine.coder.llm.quoting import quoted
 from mtmc_engine.coder.top_level import TopLevel
 from mtmc_engine.core.action import Action
 from mtmc_engine.core.device import DeviceCard
-from mtmc_engine.core.graph import TensorSpec
+from mtmc_engine.core.graph import Graph, TensorSpec
 from mtmc_engine.core.program import Group, Library, Program
 from mtmc_engine.core.task import Task
+from mtmc_engine.schedule.algebra import rewritten
 from mtmc_engine.schedule.labels import label_of
 from mtmc_engine.schedule.render.module import entry_name
 from mtmc_engine.system.compat import triton_differences, version
@@ -108,14 +109,15 @@ def _described(task: Task, program: Program) -> dict[str, str]:
         return {r.id: f"{r.id} ({r.label}): line {r.line}" for r in program.schedule.regions}
     launchers = TopLevel.of(program.source).launchers(program.schedule, entry_name(task))
     groups = [group for group in program.schedule.groups if group.region]
-    return {group.region: _region(task, group, launchers) for group in groups}
+    graph = rewritten(task.graph, program.schedule.rewrites)
+    return {group.region: _region(graph, group, launchers) for group in groups}
 
 
-def _region(task: Task, group: Group, launchers: dict[str, str]) -> str:
-    nodes = {node.name: node for node in task.graph.nodes}
+def _region(graph: Graph, group: Group, launchers: dict[str, str]) -> str:
+    nodes = {node.name: node for node in graph.nodes}
     ops = [nodes[name].op.removesuffix(".default") for name in group.nodes if name in nodes]
     numbered = sorted({nodes[name].line for name in group.nodes if name in nodes} - {0})
-    label = label_of(task.graph, group.nodes)
+    label = label_of(graph, group.nodes)
     place = f", reference line {', '.join(map(str, numbered[:4]))}" if numbered else ""
     form = "library calls" if isinstance(group.form, Library) else "kernel of its own"
     if group.region in launchers:

@@ -35,7 +35,7 @@ async def time_it(proof: Proof, timer: Timer | None = None) -> Outcome:
     values = next((r for r in proof.results if r.gate is Gate.VALUES), None)
     proven = values.sentence if values else "values proven"
     if timer is None and not subject.task.device.present:
-        proof.measurement = estimated(subject)
+        proof.measurement = estimated(subject, proof.ran.launched)
         known = proof.measurement is not None
         how = "its time is estimated" if known else "no GPU here to time it"
         said = {"timing": f"{'estimated' if known else 'none'}, no GPU here"}
@@ -61,7 +61,7 @@ async def time_it(proof: Proof, timer: Timer | None = None) -> Outcome:
     proof.measurement, proof.speed = found.measurement, found.verdict
     if found.measurement.device.get("throttled"):
         proof.warn("the GPU lowered its clocks while timing")
-    if found.measurement.device.get("replayed"):
+    if found.measurement.kind == "replayed":
         proof.warn("its times are replayed from a recording: nothing was measured here")
     if found.measurement.device.get("other_processes"):
         proof.warn("other processes are on the GPU")
@@ -110,7 +110,7 @@ async def measured(
     if contest.baseline not in timed.sets[0].device_us:
         return f"the baseline could not be timed: {timed.missing.get(contest.baseline, '')}"
     device = subject.task.device
-    floor = floor_us(subject.task, device)
+    floor = floor_us(subject.task, device, subject.schedule)
     in_cache = device.l2_bytes / (device.bandwidth_gbs * 1e3)
     found = judge_times(
         timed, contest.baseline, floor, max(0.0, floor - in_cache), subject.original

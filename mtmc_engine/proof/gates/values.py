@@ -103,6 +103,9 @@ async def _attempt(
 def _weaknesses(proof: Proof) -> list[str]:
     """Why this task proves less than others, one sentence each."""
     notes = [note for note in proof.subject.task.notes if any(w in note for w in _WEAK_NOTES)]
+    if proof.plan.left_out:
+        sets = " and ".join(proof.plan.left_out)
+        notes.append(f"{sets}: compiled but not run here, for want of a GPU.")
     return [*notes, *proof.truths.notes]
 
 

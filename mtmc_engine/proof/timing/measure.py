@@ -58,7 +58,7 @@ def judge_times(
     if original in against:
         against["original"] = against[original]
     measurement = Measurement(
-        kind="measured",
+        kind=timed.kind,
         time_us=_time(sets[0], CANDIDATE),
         against=against,
         floor_us=floor_us,

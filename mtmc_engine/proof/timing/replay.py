@@ -89,8 +89,8 @@ class SessionTimer:
                 missing[entrant.name] = "it was not recorded"
         method = f"replayed from {self._origin}: {self._recording.method}"
         sampled = Sampled(samples, call_us={}, enqueue_us={}, method=method)
-        device = {**self._recording.device, "replayed": True}
-        return Timed((sampled,) * len(contest.sets), missing, device=device)
+        device = self._recording.device
+        return Timed((sampled,) * len(contest.sets), missing, device=device, kind="replayed")
 
     def _rounds(self, entrant: Entrant) -> list[list[float]]:
         if entrant.kind == EAGER:

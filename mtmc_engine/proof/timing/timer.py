@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from mtmc_engine.core.graph import TensorSpec
+from mtmc_engine.core.measurement import TimeKind
 from mtmc_engine.proof.wire import Build, CandidateCode
 
 CANDIDATE = "candidate"
@@ -96,6 +97,7 @@ class Timed(Struct, frozen=True):
     missing: why an entrant is not among the samples. failed: the candidate's own failure.
     device: card, clocks, temperature, power, throttling and other processes.
     tokens: hash of the source that each process ran, by entrant. gpu_s: seconds under the lock.
+    kind: whether samples were taken now or come from a recording.
     """
 
     sets: tuple[Sampled, ...]
@@ -105,6 +107,7 @@ class Timed(Struct, frozen=True):
     tokens: dict[str, str] = {}
     rechecked: Rechecked = Rechecked()
     gpu_s: float = 0.0
+    kind: TimeKind = "measured"
 
 
 class Timer(Protocol):

@@ -11,14 +11,17 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from mtmc_engine.capture.order import memory_order
+from mtmc_engine.capture.results import is_record
 
 _ALIGNED = 512
 _STAGE_BYTES = 1 << 25
@@ -55,8 +58,8 @@ def put(folder: Path, name: str, value: Any, key: str = "") -> str:
     """Writes `value` (tensors in lists, tuples and dictionaries, and JSON values) under a name.
 
     The file appears at once, complete. Returns its fingerprint under a secret key, "" without one.
-    Dtypes and complex numbers pass as well; anything else is written as its repr. Dimensions
-    keep the order in which they lie in memory.
+    Dtypes, complex numbers, dataclasses and named tuples pass as well; anything else is written
+    as its repr. Dimensions keep the order in which they lie in memory.
     """
     header = _Header()
     tree = _encoded(value, header)
@@ -74,9 +77,19 @@ def put(folder: Path, name: str, value: Any, key: str = "") -> str:
     return _fingerprint(text, header.tensors, key) if key else ""
 
 
-def take(folder: Path, name: str, device: str = "cpu", key: str = "", expected: str = "") -> Any:
+def take(
+    folder: Path,
+    name: str,
+    device: str = "cpu",
+    key: str = "",
+    expected: str = "",
+    *,
+    records: bool = False,
+) -> Any:
     """The value under a name, its tensors on `device`.
 
+    records: whether dataclasses and named tuples come back as such, by classes that this process
+    has loaded; only for a file of our own, since that calls them. Otherwise they are tuples.
     expected: the fingerprint that `put` gave under `key`; not compared where that is "". Raises
     Altered where it differs or the file is malformed, FileNotFoundError where there is none.
     """
@@ -84,7 +97,7 @@ def take(folder: Path, name: str, device: str = "cpu", key: str = "", expected: 
         try:
             text, tensors, orders, tree = _read(file, device)
             views = [_ordered(*pair) for pair in zip(tensors, orders, strict=True)]
-            found = _decoded(tree, views)
+            found = _decoded(tree, views, records)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise Altered(f"{name} cannot be read: {error}") from error
     if expected and _fingerprint(text, tensors, key) != expected:
@@ -185,12 +198,22 @@ def _read_all(file: Any, target: torch.Tensor) -> None:
 def _encoded(value: Any, header: _Header) -> Any:
     if isinstance(value, torch.Tensor):
         return {"tensor": header.add(value)}
+    if is_record(value):
+        parts = [(field.name, getattr(value, field.name)) for field in fields(value)]
+        return _encoded_record(type(value), parts, header)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return _encoded_record(type(value), zip(value._fields, value, strict=True), header)
     if isinstance(value, list | tuple):
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_encoded(item, header) for item in value]}
     if isinstance(value, dict):
         return {"dict": [[key, _encoded(item, header)] for key, item in value.items()]}
     return _encoded_leaf(value)
+
+
+def _encoded_record(made: type, parts: Iterable[tuple[str, Any]], header: _Header) -> Any:
+    items = [[name, _encoded(part, header)] for name, part in parts]
+    return {"record": [f"{made.__module__}:{made.__qualname__}", items]}
 
 
 def _encoded_leaf(value: Any) -> dict[str, Any]:
@@ -202,20 +225,31 @@ def _encoded_leaf(value: Any) -> dict[str, Any]:
     return {"plain": value if plain else repr(value)[:200]}
 
 
-def _decoded(tree: Any, tensors: list[torch.Tensor]) -> Any:
+def _decoded(tree: Any, tensors: list[torch.Tensor], records: bool) -> Any:
     (kind, content), *_ = tree.items()
-    if kind == "tensor":
-        return tensors[content]
-    if kind in ("list", "tuple"):
-        items = [_decoded(item, tensors) for item in content]
-        return items if kind == "list" else tuple(items)
-    if kind == "dict":
-        return {key: _decoded(item, tensors) for key, item in content}
-    if kind == "complex":
-        return complex(*content)
-    if kind == "dtype":
-        return getattr(torch, content)
-    return content
+    found: Any = content
+    match kind:
+        case "tensor":
+            found = tensors[content]
+        case "list" | "tuple":
+            items = [_decoded(item, tensors, records) for item in content]
+            found = items if kind == "list" else tuple(items)
+        case "dict":
+            found = {key: _decoded(item, tensors, records) for key, item in content}
+        case "record":
+            parts = {key: _decoded(item, tensors, records) for key, item in content[1]}
+            found = _loaded(content[0])(**parts) if records else tuple(parts.values())
+        case "complex":
+            found = complex(*content)
+        case "dtype":
+            found = getattr(torch, content)
+    return found
+
+
+def _loaded(place: str) -> Any:
+    """The class at "module:name" where that module is loaded here."""
+    module, _, name = place.partition(":")
+    return attrgetter(name)(sys.modules[module])
 
 
 def _fingerprint(text: bytes, tensors: list[torch.Tensor], key: str) -> str:

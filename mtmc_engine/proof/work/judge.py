@@ -296,8 +296,8 @@ def _wrong(place: _Place, facts: OutputFacts, found: Comparison, call: int, trac
 
 def _unwritten(actual: Any, call: int) -> str:
     """How many elements still hold the poison, in words."""
-    if not isinstance(actual, torch.Tensor) or not actual.numel():
-        return ""
+    if not isinstance(actual, torch.Tensor) or actual.dtype is torch.bool:
+        return ""  # of two values neither is told from a result
     value = torch.tensor(poison(actual.dtype, call)).to(actual.dtype)
     count = int((actual == value).sum())
     return f"{count} of {actual.numel()} elements were never written" if count else ""

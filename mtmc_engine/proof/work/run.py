@@ -163,7 +163,8 @@ class _Actor:
             self.state = {name: (value.detach(), value.detach().clone()) for name, value in named}
 
     def play(self, number: int, case: Case) -> Call:
-        originals = take(Path(self.request.inputs), f"inputs-{case.key}", self.request.build.device)
+        inputs, device = Path(self.request.inputs), self.request.build.device
+        originals = take(inputs, f"inputs-{case.key}", device, records=True)
         strides = self.request.strides.get(number, ())
         placed = strided(originals, strides) if strides else laid_out(originals, case.layout)
         contents, self.tree = pytree.tree_flatten(placed)

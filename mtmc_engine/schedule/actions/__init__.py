@@ -9,6 +9,7 @@ from mtmc_engine.schedule.actions import (
     autotune,
     fuse,
     fuse_epilogue,
+    layout,
     library,
     lower,
     one_pass,
@@ -18,6 +19,7 @@ from mtmc_engine.schedule.actions import (
     primitive,
     reorder,
     retile,
+    simplify,
     split,
     stop,
     vectorize,
@@ -42,7 +44,7 @@ class Kind(Protocol):
         ...
 
 
-OPERATOR_LEVEL: tuple[Kind, ...] = (fuse_epilogue, fuse, lower, library)
+OPERATOR_LEVEL: tuple[Kind, ...] = (fuse_epilogue, fuse, lower, library, simplify, layout)
 KERNEL_LEVEL: tuple[Kind, ...] = (
     one_pass,
     split,

@@ -6,7 +6,7 @@ from mtmc_engine.core.action import Action
 from mtmc_engine.core.program import Group, Library
 from mtmc_engine.schedule.context import Change, Context
 from mtmc_engine.schedule.evidence import microseconds, percent
-from mtmc_engine.schedule.regions import regions_of
+from mtmc_engine.schedule.regions import number_of
 
 NAME = "library"
 
@@ -32,6 +32,9 @@ def _reason(context: Context, group: Group) -> str:
 def change(context: Context, action: Action) -> Change:
     """A fused region falls apart into the regions that it was made of."""
     group = context.group(action.region)
-    inside = set(group.nodes)
-    parts = [r for r in regions_of(context.graph) if inside.issuperset(r.nodes)]
-    return Change((group,), tuple(Group(r.id, r.nodes, Library()) for r in parts))
+    parts: dict[str, list[str]] = {}
+    for name in group.nodes:
+        if region := context.initial[name]:
+            parts.setdefault(region, []).append(name)
+    regions = sorted(parts, key=number_of)
+    return Change((group,), tuple(Group(r, tuple(parts[r]), Library()) for r in regions))

@@ -63,7 +63,7 @@ def render_group(
     names = Names([*words.split(), launcher])
     unit = Unit(
         launcher,
-        summary(label, form),
+        summary(label, form, folded=space.folded),
         program,
         space,
         tensor_names(graph, program.loads, names),
@@ -104,14 +104,14 @@ TITLES = {
 }
 
 
-def summary(label: str, form: Templated) -> str:
-    """The launcher's docstring."""
+def summary(label: str, form: Templated, *, folded: bool = False) -> str:
+    """The launcher's docstring. folded: whether the group reduces rows."""
     words = ", ".join(TITLES.get(word, word) for word in label.split("+"))
     how = {
         "pointwise": "in one pass over the elements",
         "rows": "with whole rows in registers",
         "rows_loop": "in blocks along the row",
         "split": "with programs that share a row",
-        "matmul": "as one tiled product",
+        "matmul": "on whole rows of a product" if folded else "as one tiled product",
     }[form.template]
     return f"{words[0].upper()}{words[1:]} {how}."

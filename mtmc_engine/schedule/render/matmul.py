@@ -1,4 +1,4 @@
-"""Tiled matrix products with a pointwise epilogue."""
+"""Tiled matrix products with an epilogue: pointwise, or over whole rows of the product."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mtmc_engine.core.program import Param
 from mtmc_engine.schedule.ops import require
 from mtmc_engine.schedule.render.body import Body
-from mtmc_engine.schedule.render.expressions import Text
+from mtmc_engine.schedule.render.expressions import Text, number
 from mtmc_engine.schedule.render.frame import Frame, Walk
 from mtmc_engine.schedule.render.rows import block_sizes
 from mtmc_engine.schedule.render.split_product import split_product
@@ -20,6 +20,7 @@ from mtmc_engine.schedule.render.unit import (
     kernel_text,
     launched,
 )
+from mtmc_engine.schedule.templates.lanes import masked_lanes
 from mtmc_engine.schedule.templates.tensors import Product
 
 _TILES = ("tiles_m = tl.cdiv(M, BLOCK_M)", "tiles_n = tl.cdiv(N, BLOCK_N)")
@@ -38,15 +39,21 @@ _BANDED = {
     "lower": "    a = tl.where(k + ks[None, :] <= rows, a, 0.0)\n",
     "upper": "    a = tl.where(k + ks[None, :] >= rows, a, 0.0)\n",
 }
-_PROLOGUE = """\
+_TILE = """\
 # Neighbouring programs share GROUP_M rows of tiles, so that their operands meet in L2.
 group = {program} // (GROUP_M * tiles_n)
 within = {program} % (GROUP_M * tiles_n)
 group_rows = min(tiles_m - group * GROUP_M, GROUP_M)
 tile_m = group * GROUP_M + within % group_rows
 tile_n = within // group_rows
+"""
+_COLS = "cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]"
+# One program has all columns, so that it can reduce its rows.
+_ALL_COLS = "cols = tl.arange(0, BLOCK_N)[None, :]"
+_PROLOGUE = """\
+{tile}\
 rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
-cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+{cols}
 row_mask = rows < M
 col_mask = cols < N
 ks = tl.arange(0, BLOCK_K)
@@ -80,10 +87,16 @@ def render_matmul(unit: Unit, params: Mapping[str, Param], precision: str) -> Gr
         return split_product(unit, params, [*_TILES, *lines], launch)
     if params.get("autotune"):
         launch = tuned(unit, params, launch)
-    body = Body(unit.program, frame, unit.tensors, unit.names)
+    lanes = masked_lanes(unit.inside, unit.folds, unit.space.reduced.axes)
+    body = Body(unit.program, frame, unit.tensors, unit.names, lanes)
     body.texts[value] = Text("acc")
+    if value in lanes.guarded:
+        held = number(lanes.guarded[value]).text
+        body.lines.append(f"acc = tl.where(col_mask, acc, {held})")
     body.emit(unit.inside)
     unit.store_all(body)
+    if unit.space.folded:
+        return assemble(unit, frame, body, launch, lines)
     if not params.get("persist") or _product(unit).batched:
         return assemble(unit, frame, body, launch, [*_TILES, *lines])
     kernel = kernel_text(unit, frame, body, launch, prologue=lines, around=(*_TILES, _PERSIST))
@@ -100,7 +113,10 @@ def product_lines(unit: Unit, params: Mapping[str, Param], precision: str) -> li
     """Statements that compute one tile of the product, or of a share of it, as `acc`."""
     product = _product(unit)
     shared = int(params.get("splits", 1)) > 1
+    whole = unit.space.folded
     require(not (shared and product.band), "a shared product with a triangle")
+    plain = not any(params.get(form) for form in ("persist", "autotune")) and not shared
+    require(plain or not whole, "another form of a product with whole rows")
     starts_late = shared or product.band == "upper"
     persists = params.get("persist") and not product.batched
     program = "program" if persists else "tl.program_id(0)"
@@ -110,7 +126,8 @@ def product_lines(unit: Unit, params: Mapping[str, Param], precision: str) -> li
     lines = (
         _PROLOGUE.replace("{share_ks}\n", _SHARE_KS if shared else _UPPER if starts_late else "")
         .format(
-            program=program,
+            tile="tile_m = tl.program_id(0)\n" if whole else _TILE.format(program=program),
+            cols=_ALL_COLS if whole else _COLS,
             banded=_BANDED.get(product.band, ""),
             ks="share_ks" if starts_late else "ks",
             first="first" if starts_late else "0",
@@ -145,14 +162,18 @@ def _frame(unit: Unit, params: Mapping[str, Param], product: Product) -> tuple[F
         walks,
         [("mask", "mask = row_mask & col_mask")],
         {("row_mask", "col_mask"): "mask"},
-        run_sizes=runs,
+        "axis=1, keep_dims=True",
+        runs,
     )
     left = unit.tensors[product.left]
     rank = len(unit.program.loads[product.left].dims)
     texts["K"] = f"{left}.shape[{-1 if product.left_k == rank - 1 else product.left_k}]"
-    names = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")
+    whole = unit.space.folded
+    names = ("BLOCK_M", "BLOCK_K") if whole else ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")
+    sizes = {"BLOCK_M": "BLOCK_M", "BLOCK_N": "max(triton.next_power_of_2(N), 16)"} if whole else {}
+    constants = {"EVEN_K": "K % BLOCK_K == 0", **sizes, **{name: name for name in names}}
     values = ", ".join(str(params[name.lower()]) for name in names)
-    tiles = "triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N)"
+    tiles = "triton.cdiv(M, BLOCK_M)" + " * triton.cdiv(N, BLOCK_N)" * (not whole)
     grid = f"grid = ({tiles},)"
     if product.batched:
         grid = f"grid = ({tiles}, min(n_batch, 65535), triton.cdiv(n_batch, 65535))"
@@ -160,7 +181,7 @@ def _frame(unit: Unit, params: Mapping[str, Param], product: Product) -> tuple[F
         grid = f"grid = (min({tiles}, {params['persist']}),)"
     return frame, Launch(
         "grid",
-        {"EVEN_K": "K % BLOCK_K == 0", **{name: name for name in names}},
+        constants,
         {"num_warps": params["warps"], "num_stages": params["stages"]},
         texts,
         (*_joined(unit, product), grid),

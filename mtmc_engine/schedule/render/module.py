@@ -13,6 +13,7 @@ import msgspec
 from mtmc_engine.core.graph import Arg, Container, Graph, Node, node_refs, refs
 from mtmc_engine.core.program import ByHand, Group, Library, Schedule, Templated
 from mtmc_engine.core.task import Task
+from mtmc_engine.schedule.algebra import rewritten
 from mtmc_engine.schedule.flow import inputs_of, outputs_of
 from mtmc_engine.schedule.labels import label_of
 from mtmc_engine.schedule.ops import Unsupported
@@ -21,6 +22,7 @@ from mtmc_engine.schedule.render.group import render_group
 from mtmc_engine.schedule.render.helpers import HELPERS
 from mtmc_engine.schedule.render.library import batch_norm_call, library_call, size_expression
 from mtmc_engine.schedule.render.names import Names, attribute, identifier
+from mtmc_engine.schedule.render.prepared import Prepared
 from mtmc_engine.schedule.render.signature import (
     NEEDED,
     OBJECT,
@@ -41,6 +43,7 @@ def render(task: Task, schedule: Schedule) -> str:
     Groups by hand keep their source as it is; one that holds the entry itself is the module.
     Raises Unsupported where a templated group does not fit its template.
     """
+    task = msgspec.structs.replace(task, graph=rewritten(task.graph, schedule.rewrites))
     entry = entry_name(task)
     for group in schedule.groups:
         if isinstance(group.form, ByHand) and _defines(group.form.source, entry):
@@ -87,7 +90,7 @@ def _group_texts(task: Task, schedule: Schedule) -> dict[int, GroupText]:
             taken |= hand_written(group.form.source).names
     for at, group in enumerate(schedule.groups):
         if isinstance(group.form, Templated):
-            alone = task.name if sum(bool(g.region) for g in schedule.groups) == 1 else ""
+            alone = task.operator if sum(bool(g.region) for g in schedule.groups) == 1 else ""
             text = render_group(
                 task.graph, group.nodes, group.form, taken=taken, precision=precision, whole=alone
             )
@@ -122,9 +125,9 @@ def called_with(graph: Graph, nodes: Sequence[str]) -> tuple[tuple[str, ...], tu
 def _docstring(task: Task, schedule: Schedule, texts: dict[int, GroupText]) -> str:
     labels = [label_of(task.graph, schedule.groups[at].nodes) for at in texts]
     if not labels:
-        return f'"""{task.name}: every operator calls the library."""\n'
+        return f'"""{task.operator}: every operator calls the library."""\n'
     kernels = "one Triton kernel" if len(labels) == 1 else f"{len(labels)} Triton kernels"
-    return f'"""{task.name}: {"; ".join(labels)} in {kernels}."""\n'
+    return f'"""{task.operator}: {"; ".join(labels)} in {kernels}."""\n'
 
 
 def _imports(task: Task, texts: dict[int, GroupText], writer: _Entry) -> str:
@@ -182,6 +185,7 @@ class _Entry:
         self.renamed = {name: self.local.fresh(f"{name}_argument") for name in clashing}
         self.inner = self.module_names.fresh("run_" + entry_name(task).lower())
         self.returned = iter(task.graph.containers)
+        self.prepared = Prepared(task.graph)
 
     def lines(self) -> list[str]:
         task = self.task
@@ -212,6 +216,7 @@ class _Entry:
             "        new.__dict__.update(model.__dict__)",
             "        return new",
             "",
+            *indented(self.prepared.method()),
             *indented(forward),
         ]
 
@@ -242,7 +247,7 @@ class _Entry:
 
     def _statements(self) -> list[str]:
         self._name_values()
-        lines = self._constants()
+        lines = [*self.prepared.statement(self.names), *self._constants()]
         needed = self._needed()
         for at, group in enumerate(self.schedule.groups):
             if at in self.texts:
@@ -296,7 +301,7 @@ class _Entry:
                 self.names[value.name] = renamed_target(value.target, self.renamed)
             elif value.kind in ("parameter", "buffer"):
                 self.names[value.name] = attribute("self", value.target)
-            else:
+            else:  # a constant, or what is prepared
                 self.names[value.name] = local.fresh(value.name)
         made = [name for text in self.texts.values() for name in text.results]
         made += [name for text in self.texts.values() for name in text.before]

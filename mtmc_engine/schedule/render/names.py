@@ -65,6 +65,10 @@ def identifier(text: str) -> str:
     return f"n{name}" if name[0].isdigit() else name
 
 
+# Tensors that the module holds, or that are made of such.
+_HELD = ("parameter", "buffer", "prepared")
+
+
 def tensor_names(graph: Graph, loads: Iterable[str], names: Names) -> dict[str, str]:
     """Parameter names for the tensors that enter a group, by graph name.
 
@@ -77,7 +81,7 @@ def tensor_names(graph: Graph, loads: Iterable[str], names: Names) -> dict[str, 
     activations = [name for name in loads if name in inputs and inputs[name].kind == "input"]
     leaf_counts: dict[str, int] = {}
     for name in loads:
-        if name in inputs and inputs[name].kind in ("parameter", "buffer"):
+        if name in inputs and inputs[name].kind in _HELD:
             leaf = inputs[name].target.rsplit(".", 1)[-1]
             leaf_counts[leaf] = leaf_counts.get(leaf, 0) + 1
     chosen: dict[str, str] = {}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import permutations
 
 import libcst as cst
 
-from mtmc_engine.schedule.source.code import dotted, walk
+from mtmc_engine.schedule.source.code import dotted, names_in, walk
 from mtmc_engine.schedule.source.flow import Flow, argument, ceiling, same
 from mtmc_engine.schedule.source.listing import Expression, Launch, Listing
-from mtmc_engine.schedule.source.slots import grid_of, meta_key, resolved, slot_of
+from mtmc_engine.schedule.source.order import Count, other_count
+from mtmc_engine.schedule.source.slots import Grid, grid_of, meta_key, resolved, slot_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +83,17 @@ def _starts(listing: Listing, flow: Flow, start: Expression, size: str, block: s
     if not isinstance(product.operator, cst.Multiply):
         return False
     for number, factor in ((product.left, product.right), (product.right, product.left)):
+        if dotted(factor) != block:
+            continue
+        launches = listing.launches_of(flow.kernel)
         axis = axis_of(flow, number)
-        if axis is not None and dotted(factor) == block:
-            launches = listing.launches_of(flow.kernel)
+        if axis is not None:
             return all(_covers(listing, launch, axis, size, block) for launch in launches)
+        other = other_count(flow, number, (size, block))
+        return other is not None and (
+            other == (size, block)
+            or all(_covers_product(listing, one, (size, block), other) for one in launches)
+        )
     return False
 
 
@@ -162,13 +171,32 @@ def _covers(listing: Listing, launch: Launch, axis: int, size: str, block: str) 
     grid = grid_of(listing, launch)
     if grid is None or len(grid.axes) <= axis or not launch.whole:
         return False
-    divided = ceiling(_local(listing, launch, grid.axes[axis]))
+    return _counts(listing, launch, grid, grid.axes[axis], (size, block))
+
+
+def _covers_product(listing: Listing, launch: Launch, one: Count, other: Count) -> bool:
+    """Whether the first axis of the grid is exactly the product of two counts of blocks."""
+    grid = grid_of(listing, launch)
+    if grid is None or not grid.axes or not launch.whole:
+        return False
+    product = _local(listing, launch, grid.axes[0])
+    if not isinstance(product, cst.BinaryOperation):
+        return False
+    if not isinstance(product.operator, cst.Multiply):
+        return False
+    return any(
+        _counts(listing, launch, grid, left, one) and _counts(listing, launch, grid, right, other)
+        for left, right in permutations((product.left, product.right))
+    )
+
+
+def _counts(listing: Listing, launch: Launch, grid: Grid, node: Expression, count: Count) -> bool:
+    """Whether an expression of the grid is cdiv(size, block), with what is passed for both."""
+    size, block = count
+    divided = ceiling(_local(listing, launch, node))
     if divided is None:
         return False
-    passed = launch.value(size)
-    if passed is None or not same(
-        _local(listing, launch, divided[0]), _local(listing, launch, passed)
-    ):
+    if not _is_passed(listing, launch, divided[0], size):
         return False
     if meta_key(divided[1], grid.meta) == block:
         return True
@@ -176,6 +204,22 @@ def _covers(listing: Listing, launch: Launch, axis: int, size: str, block: str) 
     divisor = resolved(listing, launch.function, divided[1])
     alike = slot is not None and divisor is not None and slot.value == divisor.value
     return alike or (given is not None and same(given, divided[1]))
+
+
+def _is_passed(listing: Listing, launch: Launch, what: Expression, size: str) -> bool:
+    """Whether what the grid divides is what is passed for a size."""
+    passed, divided = launch.value(size), _local(listing, launch, what)
+    if passed is None or not same(divided, _local(listing, launch, passed)):
+        return False
+    return all(_is_bound_once(launch, listing, name) for name in names_in(divided))
+
+
+def _is_bound_once(launch: Launch, listing: Listing, name: str) -> bool:
+    """Whether a name stands for one value all through the launcher."""
+    if launch.function is None:
+        return True
+    given = [p.name.value for p in launch.function.params.params]
+    return given.count(name) + len(listing.bindings(launch.function).get(name, ())) <= 1
 
 
 def _local(listing: Listing, launch: Launch, node: Expression) -> Expression:

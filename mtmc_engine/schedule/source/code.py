@@ -6,6 +6,7 @@ stays byte for byte, comments and style included.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -105,11 +106,16 @@ class Code:
         return Edit(at, at, f"\n{text}" if missing else text)
 
 
+# A form feed is white space, but libcst's places slip at it. One that begins a line also begins
+# its indentation anew: the tree is read with a line break there, which is as many bytes.
+_FORM_FEED = re.compile(r"(?m)(^)\f|\f")
+
+
 @lru_cache(maxsize=32)
 def code_of(text: str) -> Code:
     """Parses a source. Raises UsageError where it is no Python."""
     try:
-        module = cst.parse_module(text)
+        module = cst.parse_module(_FORM_FEED.sub(lambda m: "\n" if m[1] is not None else " ", text))
     except cst.ParserSyntaxError as error:
         raise UsageError(
             f"Line {error.raw_line} of the program is not Python; correct it first."

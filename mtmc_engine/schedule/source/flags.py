@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import libcst as cst
 
@@ -16,8 +16,12 @@ def flag_name(size: str) -> str:
     return f"EVEN_{size.upper()}"
 
 
-def can_have_flags(listing: Listing, kernel: Kernel, names: Iterable[str]) -> bool:
-    """Whether a kernel can get flags of these names."""
+Flag = tuple[str, str, bool]
+"""Size, block, and whether there is a single block."""
+
+
+def can_have_flags(listing: Listing, kernel: Kernel, flags: Mapping[str, Flag]) -> bool:
+    """Whether a kernel can get these flags, by name."""
     params = kernel.node.params
     taken = {p.name for p in kernel.parameters} | names_in(kernel.node.body)
     launches = listing.launches_of(kernel)
@@ -29,18 +33,22 @@ def can_have_flags(listing: Listing, kernel: Kernel, names: Iterable[str]) -> bo
         and all(launch.whole for launch in launches)
         and "heuristics" not in kernel.decorators
         and _prefix(kernel) != ""
-        and not any(name in taken for name in names)
+        and not any(name in taken for name in flags)
+        and all(_is_told(launch, flag) for launch in launches for flag in flags.values())
     )
 
 
-def with_flags(
-    listing: Listing, kernel: Kernel, flags: dict[str, tuple[str, str, bool]]
-) -> list[Edit]:
+def _is_told(launch: Launch, flag: Flag) -> bool:
+    """Whether size and block reach the place where a flag is worked out: defaults do not."""
+    size, block, _ = flag
+    return size in launch.arguments and (block in launch.arguments or launch.kernel.is_tuned)
+
+
+def with_flags(listing: Listing, kernel: Kernel, flags: Mapping[str, Flag]) -> list[Edit]:
     """A kernel and its launches with flags.
 
-    flags: size, block, and whether there is a single block, by name. The launch works them out
-    where it has both by name; triton.heuristics does where the block may be tuned, or stands in
-    the launch as a number that another step may change.
+    The launch works them out where it has size and block by name; triton.heuristics does where
+    the block may be tuned, or stands in the launch as a number that another step may change.
     """
     code = listing.code
     word = sorted(listing.language, key=len)[0]
@@ -67,7 +75,7 @@ def with_flags(
     return [*edits, Edit(at, at, text)]
 
 
-def _says(launch: Launch, flag: tuple[str, str, bool]) -> bool:
+def _says(launch: Launch, flag: Flag) -> bool:
     """Whether a launch gives the block by name."""
     size, block, _ = flag
     given = launch.arguments.get(block)
@@ -75,7 +83,7 @@ def _says(launch: Launch, flag: tuple[str, str, bool]) -> bool:
     return is_named and launch.value(size) is not None and not launch.kernel.is_tuned
 
 
-def _condition(listing: Listing, launch: Launch, flag: tuple[str, str, bool]) -> str:
+def _condition(listing: Listing, launch: Launch, flag: Flag) -> str:
     size, block = launch.value(flag[0]), launch.value(flag[1])
     assert size is not None
     assert block is not None

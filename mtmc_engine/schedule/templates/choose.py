@@ -8,7 +8,7 @@ from math import ceil
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.graph import Graph
 from mtmc_engine.core.program import Param, Templated
-from mtmc_engine.schedule.ops import Unsupported
+from mtmc_engine.schedule.ops import Unsupported, require
 from mtmc_engine.schedule.templates.fit import fitted
 from mtmc_engine.schedule.templates.space import Space
 from mtmc_engine.schedule.templates.split import split_form
@@ -19,6 +19,10 @@ LONGEST_ROW = 16384
 # A scan passes every element through the lanes of its warps: long ones go block by block.
 LONGEST_SCAN = 4096
 ELEMENTS_PER_PROGRAM = 4096
+# Columns of a product that one program can hold, and elements of it in each thread: what
+# reductions and norms keep beside the accumulator needs as many registers again.
+LONGEST_PRODUCT_ROW = 512
+ROW_ELEMENTS = 64
 # Tiles by preference: block_m, block_n, block_k, warps, stages. The first that fills the card.
 HALF_TILES = ((128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4))
 SINGLE_TILES = ((128, 128, 32, 8, 3), (128, 64, 32, 8, 3), (64, 64, 32, 4, 3), (32, 32, 32, 4, 3))
@@ -31,6 +35,8 @@ def lowering(graph: Graph, nodes: Sequence[str], device: DeviceCard) -> Template
     """The default template and parameters for a group; None where it stays a library call."""
     try:
         program, space = fitted(graph, nodes)
+        if program.products and space.folded:
+            return _whole_rows(program, space, device)
         if program.products:
             return _product(program, space, device, epilogue=len(nodes) > 1)
     except Unsupported:
@@ -51,6 +57,40 @@ def _product(program: Trace, space: Space, device: DeviceCard, *, epilogue: bool
         if space.batch.size * ceil(rows / tile[0]) * ceil(columns / tile[1]) >= device.sms:
             break
     return Templated("matmul", {**tile_params(tile), "group_m": 8})
+
+
+def _whole_rows(program: Trace, space: Space, device: DeviceCard) -> Templated:
+    """A product whose programs hold whole rows of it. Raises Unsupported where they do not fit."""
+    single = tiles_of(program) is SINGLE_TILES
+    tiles = row_tiles(program, space, device, ROW_ELEMENTS // 2 if single else ROW_ELEMENTS)
+    require(bool(tiles), "rows of a product that are too long for one program")
+    for tile in tiles:
+        if space.batch.size * ceil(space.outer.size / tile[0]) >= device.sms:
+            break
+    return Templated("matmul", tile_params(tile))
+
+
+def row_tiles(
+    program: Trace, space: Space, device: DeviceCard, elements: int
+) -> tuple[tuple[int, ...], ...]:
+    """Tiles of whole rows that fit the card's shared memory and registers, largest first.
+
+    elements: of the product that each thread holds.
+    """
+    width = max(16, power_of_two(space.reduced.size))
+    if width > LONGEST_PRODUCT_ROW:
+        return ()
+    # In full float32 a thread keeps as much of the operands as of the result.
+    single = tiles_of(program) is SINGLE_TILES
+    depth = (32 if single else 64) // (2 if width > 256 else 1)
+    found = []
+    for rows in (128, 64, 32, 16):
+        stage = (rows + width) * depth * (4 if single else 2)
+        stages = min(3, device.shared_bytes // stage)
+        warps = max(8 if single else 4, rows * width // (32 * elements))
+        if stages >= 2 and warps <= 8:
+            found.append((rows, width, depth, warps, stages))
+    return tuple(found)
 
 
 def tiles_of(program: Trace) -> tuple[tuple[int, ...], ...]:

@@ -6,7 +6,14 @@ from math import ceil
 
 from mtmc_engine.core.device import DeviceCard
 from mtmc_engine.core.program import Templated
-from mtmc_engine.schedule.templates.choose import Params, power_of_two, tile_params, tiles_of
+from mtmc_engine.schedule.templates.choose import (
+    ROW_ELEMENTS,
+    Params,
+    power_of_two,
+    row_tiles,
+    tile_params,
+    tiles_of,
+)
 from mtmc_engine.schedule.templates.space import product_space
 from mtmc_engine.schedule.templates.tensors import Product
 from mtmc_engine.schedule.templates.trace import Trace
@@ -24,6 +31,8 @@ def product_variants(
     space = product_space(program)
     product = _product(program)
     rows, columns = power_of_two(space.outer.size), power_of_two(space.reduced.size)
+    if space.folded:
+        return _row_variants(program, form, device)
     tiles = [
         tile
         for tile in tiles_of(program)
@@ -48,6 +57,20 @@ def product_variants(
         found["precision"] = [{"dot": "tf32x3"}]
     if not form.params.get("autotune") and plain and len(tiles) > 1:
         found["autotune"] = [{"autotune": True}]
+    return found
+
+
+def _row_variants(program: Trace, form: Templated, device: DeviceCard) -> dict[str, list[Params]]:
+    """Parameter changes of a product whose programs hold whole rows."""
+    tiles = row_tiles(program, product_space(program), device, ROW_ELEMENTS)
+    stages, deepest = int(form.params["stages"]), {tile[0]: tile[-1] for tile in tiles}
+    most = deepest.get(int(form.params["block_m"]), stages)
+    found: dict[str, list[Params]] = {
+        "retile": [tile_params(tile) for tile in tiles],
+        "pipeline": [{"stages": n} for n in (stages + 1, stages - 1) if 2 <= n <= most],
+    }
+    if program.specs[_product(program).left].dtype == "float32":
+        found["precision"] = [{"dot": "tf32x3"}]
     return found
 
 

@@ -108,16 +108,22 @@ def _check_positions(folded: Sequence[Value], swept: Block) -> None:
 
 
 def product_space(program: Trace) -> Space:
-    """Rows (outer) and columns (reduced) of a group with one matrix product."""
+    """Rows (outer) and columns (reduced) of a group with one matrix product.
+
+    Reductions run along whole rows of the product; their results may leave the group.
+    """
     require(len(program.products) == 1, "several matrix products")
-    require(not program.folds, "a reduction after a matrix product")
     order = resolved(program.products[0].axes)
     axes = {axis for value in program.values for axis in resolved(value.axes)}
     require(axes <= set(order), "an operand that is wider than the product")
-    for output in program.outputs:
-        full = set(storage_axes(output.tensor)) == set(order)
-        require(full, "a result that is narrower than the product")
     columns = frozenset(resolved(program.products[0].axes[-1:]))
+    shapes = [set(order), set(order) - columns] if program.folds else [set(order)]
+    for output in program.outputs:
+        fits = set(storage_axes(output.tensor)) in shapes
+        require(fits, "a result that is narrower than the product")
+    for fold in program.folds:
+        require(fold.kind == "reduce", "a scan after a matrix product")
+        require(set(resolved(fold.over)) == columns, "a reduction across rows of a product")
     layouts = _layouts(program, ())
     product = program.products[0].product
     batched = product is not None and product.batched
@@ -127,11 +133,12 @@ def product_space(program: Trace) -> Space:
     runs = _runs(order, columns, layouts)
     at = next(i for i, run in enumerate(runs) if run.axes[0] in columns)
     first = next(i for i, run in enumerate(runs) if run.axes[0] in rows) if batched else 0
+    _check_positions(program.folds, Block(tuple(runs[at:])))
     return Space(
         Block(tuple(runs[first:at])),
         Block(tuple(runs[at:])),
         Block(),
-        False,
+        bool(program.folds),
         batch=Block(tuple(runs[:first])),
     )
 

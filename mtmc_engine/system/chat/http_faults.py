@@ -68,6 +68,8 @@ class Faults:
                 failure = self._in_stream(error)
             case ValueError():  # JSON and UTF-8 that are none
                 failure = self.protocol("it sent what is not JSON")
+            case AttributeError() | TypeError() | KeyError() | IndexError():
+                failure = self.protocol("it sent JSON of another form")
             case _:
                 what = self._scrub(f"{type(error).__name__}: {error}")
                 failure = self.protocol(f"the reply could not be read ({_line(what)})")

@@ -47,7 +47,7 @@ class Meter:
     ) -> float | None:
         """Count a request that has just ended; its cost in USD, None where the price is unknown.
 
-        usage: None where the request failed. free: the model runs in a process of ours.
+        usage: None where nothing is known of it. free: the model runs in a process of ours.
         """
         now = self._clock()
         self.seconds += max(0.0, now - max(self._counted_until, now - seconds))

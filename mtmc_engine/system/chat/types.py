@@ -112,7 +112,9 @@ class Chat(Protocol):
     name: str
     model: str
     address: str
-    context: int | None
+
+    @property
+    def context(self) -> int | None: ...
 
     async def ask(self, ask: Ask, on_part: OnPart) -> Reply:
         """One attempt. Cancelling the task closes the stream. Raises ChatFailed."""

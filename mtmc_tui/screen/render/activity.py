@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from mtmc_engine.core.events import PromptReady
+from mtmc_engine.core.events import PromptReady, SessionFinished
 from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.model import Pending, Snapshot
 from mtmc_tui.screen.render.verdicts import verdict_words
@@ -34,7 +34,7 @@ def activity_text(snapshot: Snapshot, view: View, width: int, now: float) -> Con
         text = "the file changed on disk: u replays the approved plan on the new source"
         return _said(view.glyphs.warning, text, "$state-slower", width)
     if snapshot.finished is not None:
-        return fitted(_answer(snapshot, view.glyphs), width)
+        return Content("\n").join(_ended(snapshot, view.glyphs, width))
     return _at_work(snapshot, view, width, now)
 
 
@@ -164,21 +164,28 @@ def counted_bar(done: int, total: int, signs: Glyphs, width: int = 16) -> str:
     return f"{signs.bar * filled}{signs.estimated_bar * (width - filled)} {done}/{total}"
 
 
-def _answer(snapshot: Snapshot, signs: Glyphs) -> list[Part]:
+def _ended(snapshot: Snapshot, signs: Glyphs, width: int) -> list[Content]:
+    """The answer; why it is that, and where it was exported to, on lines of their own."""
     finished = snapshot.finished
     assert finished is not None
+    lines = [fitted(_answer(finished, signs), width)]
+    folder = finished.export or (snapshot.exported.folder if snapshot.exported else "")
+    for text in (finished.best.reason, f"exported to {folder}" if folder else ""):
+        lines += _indented(text, "$quiet", width) if text else []
+    return lines
+
+
+def _answer(finished: SessionFinished, signs: Glyphs) -> list[Part]:
     best = finished.best
     parts: list[Part] = [(f" {signs.kept} ", "$state-approved"), ("finished", "bold")]
     if best.is_original:
-        parts.append(("  no step helped: the answer is the original", ""))
+        parts.append(("  the answer is the original", ""))
+    elif best.time_kind is None or best.ratio_to_original is None:
+        parts.append((f"  not timed: {', '.join(best.actions)}", ""))
     else:
-        kind = best.time_kind or "measured"
-        ratio = ratio_text(best.ratio_to_original or 1.0, signs, kind)
-        word = "measured" if kind == "measured" else "ESTIMATED"
+        ratio = ratio_text(best.ratio_to_original, signs, best.time_kind)
+        word = best.time_kind if best.time_kind == "measured" else best.time_kind.upper()
         parts.append((f"  {ratio} {word}: {', '.join(best.actions) or best.node}", ""))
-    folder = finished.export or (snapshot.exported.folder if snapshot.exported else "")
-    if folder:
-        parts.append((f"  exported to {folder}", "$quiet"))
     parts.append((f"  stopped by {finished.stopped_by}", "$quiet"))
     return parts
 

@@ -43,12 +43,21 @@ def region_rows(snapshot: Snapshot, view: View) -> list[RegionRow]:
 
 
 def costs_of(snapshot: Snapshot, node: Node | None) -> tuple[GroupCost, ...]:
-    """Costs of a program; of its nearest ancestor where its own are not known yet."""
+    """Costs of a program; where they are not known yet, of the nearest program above it that has
+    the same regions.
+    """
+    regions = _names(node)
     while node is not None:
+        if regions and _names(node) not in ([], regions):
+            return ()
         if node.id in snapshot.costs:
             return snapshot.costs[node.id]
         node = snapshot.nodes.get(node.parent or "")
     return ()
+
+
+def _names(node: Node | None) -> list[tuple[str, str]]:
+    return [(region.id, region.label) for region in node.regions] if node is not None else []
 
 
 def region_line(row: RegionRow, width: int, signs: Glyphs) -> Content:

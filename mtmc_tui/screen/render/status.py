@@ -17,6 +17,7 @@ from mtmc_tui.screen.render.words import (
     duration_text,
     fitted,
     spread,
+    task_kind,
 )
 from mtmc_tui.screen.view import PANES, View
 
@@ -67,7 +68,10 @@ def _device(snapshot: Snapshot, signs: Glyphs) -> tuple[str, str]:
     assert task is not None
     if task.measured:
         return task.device, "$state-approved"
-    return f"{task.device} {signs.dot} {signs.about}estimates", "$state-estimated"
+    kind = task_kind(task)
+    words = {"estimated": "estimates", "replayed": "replayed times"}
+    what = f"{signs.of(kind)}{words[kind]}" if kind in words else "not timed"
+    return f"{task.device} {signs.dot} {what}", "$state-estimated"
 
 
 def _watching(snapshot: Snapshot, view: View) -> tuple[str, str]:

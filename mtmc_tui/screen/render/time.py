@@ -1,7 +1,7 @@
 """Bars of time: the shown program beside what it is compared with, and the memory floor.
 
 A measured bar is solid and carries an interval; an estimated one is hollow, wears the sign for
-"about", and the word.
+"about", and the word; a replayed one is grey and says so too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mtmc_engine.core.events import BestChanged
 from mtmc_engine.core.measurement import GroupCost, Measurement, TimeKind
 from mtmc_tui.screen.glyphs import Glyphs
 from mtmc_tui.screen.model import ORIGINAL, Node, Snapshot
-from mtmc_tui.screen.render.words import clip, percent_text, ratio_text, time_text
+from mtmc_tui.screen.render.words import clip, percent_text, ratio_text, task_kind, time_text
 from mtmc_tui.screen.view import View, shown_node
 
 BASELINES = ("eager", "torch.compile", "original", "previous")
@@ -54,8 +54,7 @@ def bars(snapshot: Snapshot, node: Node, signs: Glyphs, name: str = "this progra
     beaten = best is not None and _beats(node, best)
     others = (ORIGINAL, node.id, node.parent)
     if best is not None and best.node not in others and not (beaten and node.state == "kept"):
-        note = f"{ratio_text(best.ratio, signs, best.time_kind)}{FASTER} as the original"
-        rows.append(Bar("best so far", best.time_us, best.time_kind, note, "$state-approved"))
+        rows += _best_bar(best, signs)
     own = name if node.parent else "original"
     if node.parent is not None or not any(row.name == "original" for row in rows):
         note = _own_note(snapshot, node, beaten)
@@ -65,10 +64,20 @@ def bars(snapshot: Snapshot, node: Node, signs: Glyphs, name: str = "this progra
     return rows
 
 
+def _best_bar(best: BestChanged, signs: Glyphs) -> list[Bar]:
+    """None where it has no time."""
+    if best.ratio is None or best.time_us is None or best.time_kind is None:
+        return []
+    note = f"{ratio_text(best.ratio, signs, best.time_kind)}{FASTER} as the original"
+    return [Bar("best so far", best.time_us, best.time_kind, note, "$state-approved")]
+
+
 def _beats(node: Node, best: BestChanged) -> bool:
     """Whether a program is faster than the best one that was kept before it."""
     own = node.measurement
-    return own is not None and own.kind == best.time_kind and own.time_us < best.time_us
+    if own is None or best.time_us is None:
+        return False
+    return own.kind == best.time_kind and own.time_us < best.time_us
 
 
 def _own_note(snapshot: Snapshot, node: Node, beaten: bool) -> str:
@@ -133,15 +142,17 @@ def time_title(snapshot: Snapshot, view: View) -> str:
     """ "measured", or the word that keeps an estimate from passing for one."""
     node = shown_node(snapshot, view)
     if node is not None and node.measurement is not None:
-        kind: str = node.measurement.kind
+        kind: TimeKind | None = node.measurement.kind
     elif snapshot.task is not None:
-        kind = "measured" if snapshot.task.measured else "estimated"
+        kind = task_kind(snapshot.task)
     else:
         return ""
-    if node is not None and node.measurement and node.measurement.device.get("replayed"):
-        return "replayed from a recording, not measured"
+    if kind is None:
+        return "nothing here can time it"
     if kind == "measured":
         return "measured"
+    if kind == "replayed":
+        return f"{view.glyphs.replayed} REPLAYED from a recording, not measured"
     return f"{view.glyphs.about} ESTIMATED, not measured"
 
 
@@ -157,8 +168,9 @@ def _bar_line(row: Bar, room: int, longest: float, signs: Glyphs) -> Content:
 
 def bar_text(fraction: float, room: int, signs: Glyphs, kind: TimeKind) -> str:
     """A bar of up to `room` cells; measured ones in eighths, estimated ones hollow."""
-    if kind == "estimated":
-        return signs.estimated_bar * max(1, round(fraction * room))
+    if kind != "measured":
+        sign = signs.estimated_bar if kind == "estimated" else signs.replayed_bar
+        return sign * max(1, round(fraction * room))
     steps = len(signs.bar_parts) + 1
     whole, part = divmod(max(1, round(fraction * room * steps)), steps)
     return signs.bar * whole + (signs.bar_parts[part - 1] if part else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from mtmc_engine.core.events import TaskOpened
 from mtmc_engine.core.measurement import Ratio, TimeKind
 from mtmc_tui.screen.glyphs import Glyphs
 
@@ -23,26 +24,33 @@ def dtype_text(dtype: str) -> str:
 
 
 def time_text(time_us: float, glyphs: Glyphs, kind: TimeKind = "measured") -> str:
-    """Four significant digits with a unit; an estimate carries the sign for "about"."""
-    about = glyphs.about if kind == "estimated" else ""
+    """Four significant digits with a unit; one that was not measured carries its sign."""
+    mark = glyphs.of(kind)
     if time_us >= 1e6:
-        return f"{about}{_digits(time_us / 1e6)} s"
+        return f"{mark}{_digits(time_us / 1e6)} s"
     if time_us >= 1e4:
-        return f"{about}{_digits(time_us / 1e3)} ms"
-    return f"{about}{_digits(time_us)} {glyphs.micro}"
+        return f"{mark}{_digits(time_us / 1e3)} ms"
+    return f"{mark}{_digits(time_us)} {glyphs.micro}"
 
 
 def ratio_text(value: float, glyphs: Glyphs, kind: TimeKind = "measured") -> str:
-    """ "1.31x", with the sign for "about" where it is estimated."""
-    about = glyphs.about if kind == "estimated" else ""
-    return f"{about}{value:.2f}x" if value < 100 else f"{about}{value:.0f}x"
+    """ "1.31x", with a sign where it was not measured."""
+    mark = glyphs.of(kind)
+    return f"{mark}{value:.2f}x" if value < 100 else f"{mark}{value:.0f}x"
 
 
 def interval_text(ratio: Ratio, glyphs: Glyphs, kind: TimeKind) -> str:
     """ "1.18x [1.16, 1.20]"; an estimate has no interval, it says "est." instead."""
     if kind == "estimated":
         return f"{ratio_text(ratio.value, glyphs, kind)} est."
-    return f"{ratio_text(ratio.value, glyphs)} [{ratio.low:.2f}, {ratio.high:.2f}]"
+    return f"{ratio_text(ratio.value, glyphs, kind)} [{ratio.low:.2f}, {ratio.high:.2f}]"
+
+
+def task_kind(task: TaskOpened) -> TimeKind | None:
+    """What a task's times are; None where there are none."""
+    if task.measured:
+        return "measured"
+    return None if task.instead == "none" else task.instead
 
 
 def percent_text(share: float) -> str:

@@ -1,0 +1,164 @@
+"""A matrix product whose programs sweep over its columns: rows are reduced, nothing else is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mtmc_engine.schedule.ops import require
+from mtmc_engine.schedule.render.accumulators import LOWEST
+from mtmc_engine.schedule.render.body import Body
+from mtmc_engine.schedule.render.expressions import Text, number
+from mtmc_engine.schedule.render.folds import accumulated, fold_text
+from mtmc_engine.schedule.render.frame import Frame, mentions
+from mtmc_engine.schedule.render.unit import (
+    GroupText,
+    Launch,
+    Unit,
+    assemble,
+    indented,
+    shared_offsets,
+)
+from mtmc_engine.schedule.templates.folds import identity
+from mtmc_engine.schedule.templates.lanes import masked_lanes
+from mtmc_engine.schedule.templates.passes import Online, online_pairs
+from mtmc_engine.schedule.templates.space import resolved
+from mtmc_engine.schedule.templates.tensors import Value
+
+_SWEEP = "for start in range(0, N, BLOCK_N):"
+_MASK = "mask = row_mask & col_mask"
+_ROW_MASK = "row_mask = rows < M"
+
+
+def swept_product(
+    unit: Unit, frame: Frame, launch: Launch, before: Sequence[str], lines: Sequence[str]
+) -> GroupText:
+    """One kernel that computes the product tile by tile along its rows, and reduces each tile.
+
+    before: statements that find the rows. lines: statements that compute one tile as `acc`.
+    """
+    body = Body(unit.program, replace(frame, prelude=[]), unit.tensors, unit.names)
+    product, columns = unit.program.products[0], set(unit.space.reduced.axes)
+    wide = [v for v in unit.inside if columns & set(resolved(v.axes))]
+    pairs = online_pairs(unit.program)
+    plain = [f for f in unit.folds if not any(f in pair.folds for pair in pairs)]
+    after = _after(unit.folds, unit.inside)
+    roots = [f.operands[0] for f in plain] + [pair.value for pair in pairs]
+    wide = [v for v in wide if v in _feeding(roots)]
+    require(not after & set(wide), "a second sweep over a product")
+    body.lines += before
+    body.emit(v for v in unit.inside if v not in wide and v not in after and v not in unit.folds)
+    running = [_Running(body, f) for f in plain]
+    online = [_Online(body, pair) for pair in pairs]
+    for part in (*running, *online):
+        body.lines += part.started()
+    outside, body.lines = body.lines, []
+    body.lanes = masked_lanes(wide, [*plain, *(p.top for p in pairs)], unit.space.reduced.axes)
+    body.texts[product] = Text("acc")
+    if product in body.lanes.guarded:
+        held = number(body.lanes.guarded[product]).text
+        body.lines.append(f"acc = tl.where(col_mask, acc, {held})")
+    body.emit(wide)
+    for part in (*running, *online):
+        part.advance()
+    inner = shared_offsets(body.lines, body.lines, "block_offsets")
+    mask = [_MASK] if any(mentions(line, "mask") for line in inner) else []
+    body.lines = [*outside, _SWEEP, *indented([*lines, *mask, *inner])]
+    for part in (*running, *online):
+        part.finish()
+    body.emit(v for v in unit.inside if v not in wide)
+    unit.store_all(body)
+    return assemble(unit, body.frame, body, launch)
+
+
+def _feeding(roots: Sequence[Value]) -> set[Value]:
+    found: set[Value] = set()
+    waiting = list(roots)
+    while waiting:
+        value = waiting.pop()
+        if value not in found:
+            found.add(value)
+            waiting.extend(value.operands)
+    return found
+
+
+def _after(folds: Sequence[Value], values: Sequence[Value]) -> set[Value]:
+    """What is computed from a row's results."""
+    found: set[Value] = set()
+    for value in values:
+        if any(operand in found or operand in folds for operand in value.operands):
+            found.add(value)
+    return found
+
+
+class _Running:
+    """One reduction: the result of the tiles so far, for each row."""
+
+    def __init__(self, body: Body, fold: Value) -> None:
+        self.body, self.fold, self.name = body, fold, body.name_of(fold)
+        self.best = body.names.fresh("best") if fold.fold in ("argmax", "argmin") else ""
+
+    def started(self) -> list[str]:
+        operand = self.fold.operands[0]
+        if not self.best:
+            return [
+                f"{self.name} = {_filled(identity(self.fold.fold, self.fold.dtype), self.fold)}"
+            ]
+        return [
+            f"{self.best} = {_filled(identity(self.fold.fold, operand.dtype), operand)}",
+            f"{self.name} = tl.zeros((BLOCK_M, 1), dtype=tl.int32)",
+        ]
+
+    def advance(self) -> None:
+        body = self.body
+        seen = body.seen_by(self.fold)
+        folded = fold_text(self.fold, seen, body.frame.folding, body.helpers)
+        if not self.best:
+            body.lines.append(accumulated(self.fold.fold, self.name, folded))
+            return
+        top, better = body.names.fresh("tile_best"), body.names.fresh("better")
+        sign = ">" if self.fold.fold == "argmax" else "<"
+        body.lines += [
+            f"{top} = tl.{self.fold.fold[3:]}({seen}, {body.frame.folding})",
+            f"{better} = {top} {sign} {self.best}",
+            f"{self.name} = tl.where({better}, start + {folded}, {self.name})",
+            f"{self.best} = tl.where({better}, {top}, {self.best})",
+        ]
+
+    def finish(self) -> None:
+        self.body.texts[self.fold] = Text(self.name)
+
+
+class _Online:
+    """Running maximum and rescaled sum of each row (Milakov and Gimelshein 2018)."""
+
+    def __init__(self, body: Body, pair: Online) -> None:
+        self.body, self.pair = body, pair
+        self.top, self.total = body.names.fresh("running_max"), body.names.fresh("running_sum")
+
+    def started(self) -> list[str]:
+        return [
+            "# A finite start: the difference of two infinities would be NaN.",
+            f"{self.top} = tl.full((BLOCK_M, 1), {LOWEST}, dtype=tl.float32)",
+            f"{self.total} = tl.zeros((BLOCK_M, 1), dtype=tl.float32)",
+        ]
+
+    def advance(self) -> None:
+        body, folding = self.body, self.body.frame.folding
+        seen, grown = body.seen_by(self.pair.top), body.names.fresh("new_max")
+        tile = f"tl.sum(tl.exp({seen} - {grown}), {folding})"
+        body.lines += [
+            f"{grown} = tl.maximum({self.top}, tl.max({seen}, {folding}))",
+            f"{self.total} = {self.total} * tl.exp({self.top} - {grown}) + {tile}",
+            f"{self.top} = {grown}",
+        ]
+
+    def finish(self) -> None:
+        self.body.texts[self.pair.top] = Text(self.top)
+        self.body.texts[self.pair.total] = Text(self.total)
+
+
+def _filled(start: float | int | bool, like: Value) -> str:
+    if start == 0:
+        return f"tl.zeros((BLOCK_M, 1), dtype=tl.{like.dtype})"
+    return f"tl.full((BLOCK_M, 1), {number(start).text}, dtype=tl.{like.dtype})"
