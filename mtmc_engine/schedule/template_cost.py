@@ -15,6 +15,7 @@ from mtmc_engine.schedule.roofline import (
     COPY_EFFICIENCY,
     LATENCY_US,
     Kernel,
+    Product,
     Tile,
     bytes_per_us,
     flops_per_us,
@@ -128,6 +129,8 @@ def _product(facts: Facts, task: Task, group: Group, form: Templated) -> tuple[K
     mode = str(form.params.get("dot", dot_mode(task, facts.operands(node)[0].dtype)))
     extra = max(0, read - operands) + written
     flops, splits = group_flops(facts, group.nodes), number(form, "splits", 1)
+    if form.params.get("sweep"):
+        product, extra = _swept(task, product, tile_of(form), extra)
     if splits == 1:
         time_us = product_us(task.device, product, tile_of(form), mode, extra)
         return (Kernel(read + written, flops, time_us),)
@@ -139,6 +142,19 @@ def _product(facts: Facts, task: Task, group: Group, form: Templated) -> tuple[K
         Kernel(operands + parts, flops, time_us),
         Kernel(parts + extra, splits * product.m * product.n, LATENCY_US + joined_us),
     )
+
+
+def _swept(task: Task, product: Product, tile: Tile, extra: int) -> tuple[Product, int]:
+    """One column of tiles as deep as all of them, and the bytes besides its operands.
+
+    The rows are read again for each tile: from L2 where those of all programs fit there.
+    """
+    columns = ceil(product.n / tile.n)
+    row_bytes = product.k * product.item
+    resident = task.device.sms * tile.m * row_bytes
+    again = (columns - 1) * product.batch * product.m * row_bytes
+    swept = replace(product, n=tile.n, k=product.k * columns)
+    return swept, extra - (again if resident <= task.device.l2_bytes else 0)
 
 
 def _pointwise(facts: Facts, task: Task, group: Group, form: Templated) -> tuple[Kernel, ...]:

@@ -41,7 +41,8 @@ class Confinement(Struct, frozen=True):
 
     writable: files and folders that it may change beside its private folder; they exist.
     hidden: files and folders that it must not see, but for what of them it may change: of a
-        hidden folder with a folder for each job every job sees its own.
+        hidden folder with a folder for each job every job sees its own. The private folders of
+        other jobs always are.
     """
 
     writable: tuple[str, ...] = ()
@@ -89,12 +90,12 @@ def shut_in(
             _close_disk(private, confinement.writable)
             held |= {DISK}
         if SECRETS in wanted:
-            kept = {str(private), *confinement.writable, *needed}
-            for place in secret_places(kept):
+            own = (str(private), *confinement.writable)
+            for place in secret_places({*own, *needed}):
                 with suppress(OSError):  # gone meanwhile, or below what was covered before
                     _cover(place)
             for place in filter(os.path.lexists, confinement.hidden):
-                _cover(place, confinement.writable)
+                _cover(place, own)
             held |= {SECRETS}
         if PROCESSES in wanted:
             _own_proc()

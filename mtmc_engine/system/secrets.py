@@ -6,16 +6,19 @@ import os
 import pwd
 import stat
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from mtmc_engine.system.paths import config_folder, data_folder
+from mtmc_engine.system.scratch import PREFIX
 
 # Of the home folder every entry whose name begins with a dot is hidden but these, in which
 # programs and downloaded weights live.
 _USEFUL = {".cache", ".local", ".conda", ".nix-profile", ".nix-defexpr"}
 _IN_USEFUL = (
+    ".local/state",
     ".local/share/keyrings",
     ".local/share/kwalletd",
     ".cache/huggingface/token",
@@ -31,13 +34,14 @@ _MOST_ENTRIES = 2000
 
 def secret_places(needed: Iterable[str]) -> list[str]:
     """Files and folders to hide: keys, configuration and history in the home folder, mtmc's own
-    journals, sockets of other programs, and disks as devices.
+    journals and scratch space, sockets of other programs, and disks as devices.
 
     needed: paths that must stay visible. A folder above one of them is left open, and what lies
     beside it there is hidden instead. Python and its packages always stay. The home folder, or
     one above it, is no reason to show what is hidden in there.
     """
-    places = [*_in_homes(), str(data_folder()), str(config_folder()), *_OF_THE_SYSTEM]
+    ours = [str(data_folder()), str(config_folder()), *_scratch()]
+    places = [*_in_homes(), *ours, *_OF_THE_SYSTEM]
     kept = frozenset(
         path
         for path in _with_targets([*needed, *_of_python()])
@@ -45,6 +49,12 @@ def secret_places(needed: Iterable[str]) -> list[str]:
     )
     found = [place for start in places for place in _around(start, kept)]
     return [*found, *_sockets(), *_disks()]
+
+
+def _scratch() -> Iterator[str]:
+    """Folders of every session and of every job of this machine's."""
+    for prefix in (PREFIX, "mtmc-jobs-"):
+        yield from map(str, Path(tempfile.gettempdir()).glob(f"{prefix}*"))
 
 
 def _with_targets(paths: Iterable[str]) -> frozenset[str]:

@@ -41,6 +41,24 @@ CASES = {
     ),
 }
 
+_WIDE = "self.linear = nn.Linear(40, 600)"
+_WIDER = {"x": f"{R}(20, 40)"}
+# Rows that are too long for one program: tile by tile.
+SWEPT = {
+    "sum": after_linear("F.relu(y).sum(-1) + x[:, 0]", _WIDER, _WIDE),
+    "max": after_linear("(y - 99).amax(-1, keepdim=True)", _WIDER, _WIDE),
+    "mean": after_linear("torch.sigmoid(F.gelu(y).mean(-1))", _WIDER, _WIDE),
+    "logsumexp": after_linear("torch.logsumexp(5 * torch.tanh(y / 5), -1)", _WIDER, _WIDE),
+    "argmin": after_linear("(y + 99).argmin(-1)", _WIDER, _WIDE),
+    "several": after_linear(
+        "(y.amax(-1), (y + z).abs().sum(-1))", {**_WIDER, "z": f"{R}(20, 600)"}, _WIDE
+    ),
+    "batched": module(
+        "return torch.logsumexp(torch.bmm(x, y), -1)",
+        {"x": f"{R}(3, 20, 24)", "y": f"{R}(3, 24, 530)"},
+    ),
+}
+
 _EPILOGUES = {
     "sum": "F.relu(y).sum(-1)",
     "softmax": "F.gelu(y).softmax(-1)",
@@ -61,4 +79,13 @@ DECLARED = {
     f"{name}_{columns}_{dtype}": _declared(expression, columns, dtype)
     for name, expression in _EPILOGUES.items()
     for columns, dtype in ((64, "bfloat16"), (256, "float32"), (512, "bfloat16"), (64, "float32"))
+}
+DECLARED |= {
+    f"{name}_4096_{dtype}": _declared(expression, 4096, dtype)
+    for name, expression in (
+        ("sum", "F.gelu(y).sum(-1)"),
+        ("logsumexp", "torch.logsumexp(15 * torch.tanh(y / 15), -1)"),
+        ("argmax", "(y + z).argmax(-1)"),
+    )
+    for dtype in ("bfloat16", "float32")
 }

@@ -12,7 +12,7 @@ from mtmc_engine.schedule.templates import lowering, variants
 from mtmc_engine.system.jobs import Ending, Limits, Workshop
 from tests.schedule.family_runs import JOBS, agrees, captured, captured_files
 from tests.schedule.render_cases import R, module
-from tests.schedule.row_product_cases import CASES, DECLARED, after_linear
+from tests.schedule.row_product_cases import CASES, DECLARED, SWEPT, after_linear
 from tests.schedule.test_render_golden import SAMPLES, matches
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -36,7 +36,8 @@ async def workshop():
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def tasks(workshop, tmp_path_factory):
     folder = tmp_path_factory.mktemp("row_products")
-    return await captured(workshop, folder, {**CASES, **DECLARED, **REFUSED})
+    long_rows = {f"swept_{name}": source for name, source in SWEPT.items()}
+    return await captured(workshop, folder, {**CASES, **long_rows, **DECLARED, **REFUSED})
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -66,7 +67,15 @@ async def test_rows_of_a_product_agree_with_torch(case, tasks, workshop):
     await agrees(workshop, task, one_kernel(task), ("contiguous", "transposed", "sliced"))
 
 
-@pytest.mark.parametrize("case", ["relu_sum", "softmax"])
+@pytest.mark.parametrize("case", SWEPT)
+async def test_rows_in_a_sweep_agree_with_torch(case, tasks, workshop):
+    task = tasks[f"swept_{case}"]
+    schedule = one_kernel(task, block_n=64)
+    assert "for start in range(0, N, BLOCK_N):" in render(task, schedule)
+    await agrees(workshop, task, schedule, ("contiguous", "transposed", "sliced"))
+
+
+@pytest.mark.parametrize("case", ["relu_sum", "softmax", "swept_sum", "swept_logsumexp"])
 async def test_no_rows_agree_with_torch(case, tasks, workshop):
     await agrees(workshop, tasks[case], one_kernel(tasks[case]), ("empty",))
 
@@ -137,3 +146,8 @@ def sources(task):
 
 async def test_norm_of_a_product_is_golden(tasks):
     matches("row_product_norm", render(tasks["rms_norm"], one_kernel(tasks["rms_norm"])))
+
+
+async def test_sweep_over_a_product_is_golden(tasks):
+    task = tasks["logsumexp_4096_bfloat16"]
+    matches("row_product_sweep", render(task, one_kernel(task)))

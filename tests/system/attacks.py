@@ -58,6 +58,18 @@ def lists(arguments, report):
     return sorted(str(path.relative_to(place)) for path in place.rglob("*"))
 
 
+def lists_around_itself(arguments, report):
+    """Names in the folder of all jobs, by its path and from this job's own folder upwards."""
+    return [sorted(os.listdir(arguments["root"])), sorted(os.listdir(".."))]
+
+
+def reads_scratch(arguments, report):
+    """Files with contents that it finds in scratch folders of these names."""
+    place = Path("/", arguments["temporary"])  # a path that it was given would stay visible
+    files = [path for name in arguments["names"] for path in (place / name).rglob("*")]
+    return [str(path.relative_to(place)) for path in files if path.is_file() and path.read_bytes()]
+
+
 def opens_the_disk_again(arguments, report):
     """Undo the confinement by mounts, new namespaces and devices, then write."""
     place = Path(arguments["place"])

@@ -18,6 +18,7 @@ from mtmc_engine.system import confine, jobs
 from mtmc_engine.system.isolation import isolation_checks
 from mtmc_engine.system.jobs import Confinement, Ending, Limits, WarmParent
 from mtmc_engine.system.processes import children_of, descendants
+from mtmc_engine.system.scratch import scratch_folder
 from tests.system.conftest import bare_start
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -93,6 +94,35 @@ async def test_of_a_hidden_folder_it_sees_what_is_its_own(held, tmp_path):
     assert (own / "made").read_text() == "x"
 
 
+async def test_it_sees_nothing_of_the_other_jobs_of_its_parent(plain, held):
+    """Not even of those that begin after it."""
+    root = Path(plain.facts["root"])
+    earlier = root / "job-earlier"
+    earlier.mkdir()
+    (earlier / "output").write_text("what another one computed")
+    try:
+        seen = await held(ATTACKS + "lists_around_itself", {"root": str(root)})
+    finally:
+        (earlier / "output").unlink()
+        earlier.rmdir()
+    below, above = seen.unwrap()
+    assert len(below) == 1
+    assert below == above
+    await in_order(plain)
+
+
+async def test_of_scratch_space_it_sees_what_it_was_given(held):
+    with scratch_folder() as ours, scratch_folder() as foreign:
+        for name in ("given", "other"):
+            (ours / name).mkdir()
+            (ours / name / "output").write_text("as it was")
+        (foreign / "output").write_text("what another session computed")
+        given = {"names": [ours.name, foreign.name], "given": str(ours / "given")}
+        given["temporary"] = str(ours.parent).lstrip("/")
+        seen = await held(ATTACKS + "reads_scratch", given)
+    assert seen.unwrap() == [f"{ours.name}/given/output"]
+
+
 async def test_its_confinement_cannot_be_undone_from_within(held, tmp_path):
     hidden = tmp_path / "truth"
     hidden.write_text("the true values")
@@ -111,6 +141,7 @@ async def test_secrets_of_the_user_are_not_there(monkeypatch, tmp_path):
     secrets = [
         *(".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/gh/hosts.yml"),
         *(".git-credentials", ".bash_history", ".local/share/keyrings/login"),
+        ".local/state/mtmc-tui/log/engine.log",
         *(".cache/huggingface/token", "mtmc/journals/one.journal", "mtmc/config/mtmc.toml"),
     ]
     useful = [

@@ -11,6 +11,7 @@ from mtmc_engine.schedule.render.expressions import Text, number
 from mtmc_engine.schedule.render.frame import Frame, Walk
 from mtmc_engine.schedule.render.rows import block_sizes
 from mtmc_engine.schedule.render.split_product import split_product
+from mtmc_engine.schedule.render.swept_product import swept_product
 from mtmc_engine.schedule.render.tuned import tuned
 from mtmc_engine.schedule.render.unit import (
     GroupText,
@@ -48,8 +49,10 @@ tile_m = group * GROUP_M + within % group_rows
 tile_n = within // group_rows
 """
 _COLS = "cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]"
-# One program has all columns, so that it can reduce its rows.
+# One program has all columns, or sweeps over them, so that it can reduce its rows.
 _ALL_COLS = "cols = tl.arange(0, BLOCK_N)[None, :]"
+_SWEPT_COLS = "cols = start + tl.arange(0, BLOCK_N)[None, :]"
+_ROW_MASK = "row_mask = rows < M"
 _PROLOGUE = """\
 {tile}\
 rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
@@ -85,6 +88,10 @@ def render_matmul(unit: Unit, params: Mapping[str, Param], precision: str) -> Gr
     if int(params.get("splits", 1)) > 1:
         require(not _product(unit).batched, "a shared product of many matrices")
         return split_product(unit, params, [*_TILES, *lines], launch)
+    if params.get("sweep"):
+        at = lines.index(_SWEPT_COLS)
+        tile = [line for line in lines[at:] if line != _ROW_MASK]
+        return swept_product(unit, frame, launch, [*lines[:at], _ROW_MASK], tile)
     if params.get("autotune"):
         launch = tuned(unit, params, launch)
     lanes = masked_lanes(unit.inside, unit.folds, unit.space.reduced.axes)
@@ -127,7 +134,7 @@ def product_lines(unit: Unit, params: Mapping[str, Param], precision: str) -> li
         _PROLOGUE.replace("{share_ks}\n", _SHARE_KS if shared else _UPPER if starts_late else "")
         .format(
             tile="tile_m = tl.program_id(0)\n" if whole else _TILE.format(program=program),
-            cols=_ALL_COLS if whole else _COLS,
+            cols=_SWEPT_COLS if params.get("sweep") else _ALL_COLS if whole else _COLS,
             banded=_BANDED.get(product.band, ""),
             ks="share_ks" if starts_late else "ks",
             first="first" if starts_late else "0",
@@ -169,9 +176,11 @@ def _frame(unit: Unit, params: Mapping[str, Param], product: Product) -> tuple[F
     rank = len(unit.program.loads[product.left].dims)
     texts["K"] = f"{left}.shape[{-1 if product.left_k == rank - 1 else product.left_k}]"
     whole = unit.space.folded
-    names = ("BLOCK_M", "BLOCK_K") if whole else ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")
-    sizes = {"BLOCK_M": "BLOCK_M", "BLOCK_N": "max(triton.next_power_of_2(N), 16)"} if whole else {}
-    constants = {"EVEN_K": "K % BLOCK_K == 0", **sizes, **{name: name for name in names}}
+    constexprs = ["BLOCK_M", "BLOCK_N", "BLOCK_K", *(["GROUP_M"] if not whole else [])]
+    constants = {"EVEN_K": "K % BLOCK_K == 0", **{name: name for name in constexprs}}
+    if whole and not params.get("sweep"):
+        constants["BLOCK_N"] = "max(triton.next_power_of_2(N), 16)"
+    names = [name for name in constexprs if constants[name] == name]
     values = ", ".join(str(params[name.lower()]) for name in names)
     tiles = "triton.cdiv(M, BLOCK_M)" + " * triton.cdiv(N, BLOCK_N)" * (not whole)
     grid = f"grid = ({tiles},)"

@@ -1,4 +1,4 @@
-"""A matrix product whose programs sweep over its columns: rows are reduced, nothing else is kept."""
+"""A matrix product whose programs sweep over its columns and keep only what reduces its rows."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from mtmc_engine.schedule.render.unit import (
 )
 from mtmc_engine.schedule.templates.folds import identity
 from mtmc_engine.schedule.templates.lanes import masked_lanes
-from mtmc_engine.schedule.templates.passes import Online, online_pairs
+from mtmc_engine.schedule.templates.passes import Online, pairs_of
 from mtmc_engine.schedule.templates.space import resolved
 from mtmc_engine.schedule.templates.tensors import Value
 
 _SWEEP = "for start in range(0, N, BLOCK_N):"
 _MASK = "mask = row_mask & col_mask"
-_ROW_MASK = "row_mask = rows < M"
 
 
 def swept_product(
@@ -40,7 +39,7 @@ def swept_product(
     body = Body(unit.program, replace(frame, prelude=[]), unit.tensors, unit.names)
     product, columns = unit.program.products[0], set(unit.space.reduced.axes)
     wide = [v for v in unit.inside if columns & set(resolved(v.axes))]
-    pairs = online_pairs(unit.program)
+    pairs = [pair for pair in pairs_of(unit.program) if isinstance(pair, Online)]
     plain = [f for f in unit.folds if not any(f in pair.folds for pair in pairs)]
     after = _after(unit.folds, unit.inside)
     roots = [f.operands[0] for f in plain] + [pair.value for pair in pairs]
@@ -48,9 +47,9 @@ def swept_product(
     require(not after & set(wide), "a second sweep over a product")
     body.lines += before
     body.emit(v for v in unit.inside if v not in wide and v not in after and v not in unit.folds)
-    running = [_Running(body, f) for f in plain]
-    online = [_Online(body, pair) for pair in pairs]
-    for part in (*running, *online):
+    parts: list[_Running | _Online] = [_Running(body, fold) for fold in plain]
+    parts += [_Online(body, pair) for pair in pairs]
+    for part in parts:
         body.lines += part.started()
     outside, body.lines = body.lines, []
     body.lanes = masked_lanes(wide, [*plain, *(p.top for p in pairs)], unit.space.reduced.axes)
@@ -59,12 +58,12 @@ def swept_product(
         held = number(body.lanes.guarded[product]).text
         body.lines.append(f"acc = tl.where(col_mask, acc, {held})")
     body.emit(wide)
-    for part in (*running, *online):
+    for part in parts:
         part.advance()
-    inner = shared_offsets(body.lines, body.lines, "block_offsets")
-    mask = [_MASK] if any(mentions(line, "mask") for line in inner) else []
-    body.lines = [*outside, _SWEEP, *indented([*lines, *mask, *inner])]
-    for part in (*running, *online):
+    masks = [_MASK] if any(mentions(line, "mask") for line in body.lines) else []
+    inner = shared_offsets(masks, body.lines, "block_offsets")
+    body.lines = [*outside, _SWEEP, *indented([*lines, *inner])]
+    for part in parts:
         part.finish()
     body.emit(v for v in unit.inside if v not in wide)
     unit.store_all(body)

@@ -322,10 +322,13 @@ def signature(head: str, parameters: list[str], result: str = "") -> list[str]:
 
 
 def wrapped(statement: str, width: int) -> list[str]:
-    """A statement that ends in a call, its arguments on lines of their own where it is long."""
+    """A statement on lines of their own for a call's arguments, or for a sum, where it is long."""
     opening = _opening(statement)
-    if len(statement) <= width or opening is None:
+    if len(statement) <= width:
         return [statement]
+    if opening is None:
+        name, _, text = statement.partition(" = ")
+        return [f"{name} = (", f"    {text}", ")"] if name.isidentifier() else [statement]
     head, arguments = statement[: opening + 1], statement[opening + 1 : -1]
     if len(arguments) <= width - 4:
         return [head, f"    {arguments}", ")"]

@@ -209,6 +209,8 @@ def _counts(listing: Listing, launch: Launch, grid: Grid, node: Expression, coun
 def _is_passed(listing: Listing, launch: Launch, what: Expression, size: str) -> bool:
     """Whether what the grid divides is what is passed for a size."""
     passed, divided = launch.value(size), _local(listing, launch, what)
+    if isinstance(what, cst.Name) and passed is not None and same(what, passed):
+        return _is_bound_once(launch, listing, what.value)
     if passed is None or not same(divided, _local(listing, launch, passed)):
         return False
     return all(_is_bound_once(launch, listing, name) for name in names_in(divided))

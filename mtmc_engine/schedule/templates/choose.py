@@ -10,7 +10,8 @@ from mtmc_engine.core.graph import Graph
 from mtmc_engine.core.program import Param, Templated
 from mtmc_engine.schedule.ops import Unsupported, require
 from mtmc_engine.schedule.templates.fit import fitted
-from mtmc_engine.schedule.templates.space import Space
+from mtmc_engine.schedule.templates.passes import Online, pairs_of, sweeps
+from mtmc_engine.schedule.templates.space import Space, resolved
 from mtmc_engine.schedule.templates.split import split_form
 from mtmc_engine.schedule.templates.trace import Trace
 
@@ -19,6 +20,8 @@ LONGEST_ROW = 16384
 # A scan passes every element through the lanes of its warps: long ones go block by block.
 LONGEST_SCAN = 4096
 ELEMENTS_PER_PROGRAM = 4096
+# Columns of a tile that leave registers for an epilogue.
+WIDEST_EPILOGUE = 128
 # Columns of a product that one program can hold, and elements of it in each thread: what
 # reductions and norms keep beside the accumulator needs as many registers again.
 LONGEST_PRODUCT_ROW = 512
@@ -26,6 +29,8 @@ ROW_ELEMENTS = 64
 # Tiles by preference: block_m, block_n, block_k, warps, stages. The first that fills the card.
 HALF_TILES = ((128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4))
 SINGLE_TILES = ((128, 128, 32, 8, 3), (128, 64, 32, 8, 3), (64, 64, 32, 4, 3), (32, 32, 32, 4, 3))
+# Deeper ones spill in full float32, where the rows' results live beside the tile.
+SWEPT_SINGLE_TILES = ((128, 64, 16, 8, 3), (64, 64, 16, 8, 3), (32, 64, 16, 8, 3))
 _TILE_KEYS = ("block_m", "block_n", "block_k", "warps", "stages")
 
 Params = dict[str, Param]
@@ -52,7 +57,7 @@ POINTWISE: Params = {"block": 1024, "warps": 4}
 def _product(program: Trace, space: Space, device: DeviceCard, *, epilogue: bool) -> Templated:
     rows, columns = space.outer.size, space.reduced.size
     # The accumulator of the widest tile leaves an epilogue no registers: it spills.
-    tiles = [tile for tile in tiles_of(program) if not (epilogue and tile[1] > 128)]
+    tiles = [tile for tile in tiles_of(program) if not (epilogue and tile[1] > WIDEST_EPILOGUE)]
     for tile in tiles:
         if space.batch.size * ceil(rows / tile[0]) * ceil(columns / tile[1]) >= device.sms:
             break
@@ -60,14 +65,37 @@ def _product(program: Trace, space: Space, device: DeviceCard, *, epilogue: bool
 
 
 def _whole_rows(program: Trace, space: Space, device: DeviceCard) -> Templated:
-    """A product whose programs hold whole rows of it. Raises Unsupported where they do not fit."""
+    """A product whose programs reduce its rows: whole ones, or in a sweep where they are long.
+
+    Raises Unsupported where neither fits.
+    """
     single = tiles_of(program) is SINGLE_TILES
     tiles = row_tiles(program, space, device, ROW_ELEMENTS // 2 if single else ROW_ELEMENTS)
-    require(bool(tiles), "rows of a product that are too long for one program")
+    swept: Params = {}
+    if not tiles:
+        require(is_swept(program), "rows of a product that are too long for one program")
+        tiles, swept = swept_tiles(program), {"sweep": True}
     for tile in tiles:
         if space.batch.size * ceil(space.outer.size / tile[0]) >= device.sms:
             break
-    return Templated("matmul", tile_params(tile))
+    return Templated("matmul", {**tile_params(tile), **swept})
+
+
+def is_swept(program: Trace) -> bool:
+    """Whether one sweep over the columns of a product finds all that leaves the group."""
+    wide = set(resolved(program.products[0].axes[-1:]))
+    pairs = tuple(pair for pair in pairs_of(program) if isinstance(pair, Online))
+    known, merged = sweeps(program, pairs), {pair.total for pair in pairs}
+    operands = [fold.operands[0] for fold in program.folds if fold not in merged]
+    narrow = all(not wide & set(resolved(o.tensor.value.axes)) for o in program.outputs)
+    return narrow and all(known[operand] == 0 for operand in operands)
+
+
+def swept_tiles(program: Trace) -> tuple[tuple[int, ...], ...]:
+    """Tiles of a product that is swept, largest first."""
+    if tiles_of(program) is SINGLE_TILES:
+        return SWEPT_SINGLE_TILES
+    return tuple(tile for tile in HALF_TILES if tile[1] <= WIDEST_EPILOGUE)
 
 
 def row_tiles(

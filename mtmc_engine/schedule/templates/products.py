@@ -11,6 +11,7 @@ from mtmc_engine.schedule.templates.choose import (
     Params,
     power_of_two,
     row_tiles,
+    swept_tiles,
     tile_params,
     tiles_of,
 )
@@ -61,8 +62,10 @@ def product_variants(
 
 
 def _row_variants(program: Trace, form: Templated, device: DeviceCard) -> dict[str, list[Params]]:
-    """Parameter changes of a product whose programs hold whole rows."""
+    """Parameter changes of a product whose programs reduce its rows."""
     tiles = row_tiles(program, product_space(program), device, ROW_ELEMENTS)
+    if form.params.get("sweep"):
+        tiles = tuple(dict.fromkeys((*swept_tiles(program), *tiles_of(program)[1:2])))
     stages, deepest = int(form.params["stages"]), {tile[0]: tile[-1] for tile in tiles}
     most = deepest.get(int(form.params["block_m"]), stages)
     found: dict[str, list[Params]] = {
@@ -78,7 +81,8 @@ def product_programs(program: Trace, form: Templated) -> int:
     """Tiles of the result, over all matrices and shares."""
     space, params = product_space(program), form.params
     tiles = ceil(space.outer.size / int(params["block_m"]))
-    tiles *= ceil(space.reduced.size / int(params["block_n"]))
+    if not params.get("sweep"):
+        tiles *= ceil(space.reduced.size / int(params["block_n"]))
     return space.batch.size * tiles * int(params.get("splits", 1))
 
 

@@ -1,4 +1,4 @@
-"""linear_relu_sum: linear+relu; sum in 2 Triton kernels."""
+"""linear_relu_sum: linear+relu+sum in one Triton kernel."""
 
 import torch
 import triton
@@ -8,7 +8,7 @@ from linear_relu_sum import Model
 
 
 @triton.jit
-def linear_relu_kernel(
+def linear_relu_sum_kernel(
     x_ptr,
     weight_ptr,
     bias_ptr,
@@ -24,51 +24,47 @@ def linear_relu_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,
 ):
-    tiles_m = tl.cdiv(M, BLOCK_M)
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    # Neighbouring programs share GROUP_M rows of tiles, so that their operands meet in L2.
-    group = tl.program_id(0) // (GROUP_M * tiles_n)
-    within = tl.program_id(0) % (GROUP_M * tiles_n)
-    group_rows = min(tiles_m - group * GROUP_M, GROUP_M)
-    tile_m = group * GROUP_M + within % group_rows
-    tile_n = within // group_rows
+    tile_m = tl.program_id(0)
     rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
-    cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     row_mask = rows < M
-    col_mask = cols < N
-    ks = tl.arange(0, BLOCK_K)
-    a_ptrs = x_ptr + rows * x_row_stride + ks[None, :] * x_k_stride
-    b_ptrs = weight_ptr + ks[:, None] * weight_k_stride + cols * weight_col_stride
-    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(0, K, BLOCK_K):
-        if EVEN_K:
-            a = tl.load(a_ptrs, mask=row_mask, other=0.0)
-            b = tl.load(b_ptrs, mask=col_mask, other=0.0)
-        else:
-            a = tl.load(a_ptrs, mask=row_mask & (ks[None, :] < K - k), other=0.0)
-            b = tl.load(b_ptrs, mask=col_mask & (ks[:, None] < K - k), other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")
-        a_ptrs += BLOCK_K * x_k_stride
-        b_ptrs += BLOCK_K * weight_k_stride
-    mask = row_mask & col_mask
-    bias = tl.load(bias_ptr + cols, mask=col_mask)
-    total = acc + bias
-    tl.store(out_ptr + rows * N + cols, tl.where(total < 0.0, 0.0, total), mask=mask)
+    total = tl.zeros((BLOCK_M, 1), dtype=tl.float32)
+    for start in range(0, N, BLOCK_N):
+        cols = start + tl.arange(0, BLOCK_N)[None, :]
+        col_mask = cols < N
+        ks = tl.arange(0, BLOCK_K)
+        a_ptrs = x_ptr + rows * x_row_stride + ks[None, :] * x_k_stride
+        b_ptrs = weight_ptr + ks[:, None] * weight_k_stride + cols * weight_col_stride
+        acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for k in range(0, K, BLOCK_K):
+            if EVEN_K:
+                a = tl.load(a_ptrs, mask=row_mask, other=0.0)
+                b = tl.load(b_ptrs, mask=col_mask, other=0.0)
+            else:
+                a = tl.load(a_ptrs, mask=row_mask & (ks[None, :] < K - k), other=0.0)
+                b = tl.load(b_ptrs, mask=col_mask & (ks[:, None] < K - k), other=0.0)
+            acc = tl.dot(a, b, acc, input_precision="ieee")
+            a_ptrs += BLOCK_K * x_k_stride
+            b_ptrs += BLOCK_K * weight_k_stride
+        mask = row_mask & col_mask
+        bias = tl.load(bias_ptr + cols, mask=col_mask, other=0.0)
+        total_2 = acc + bias
+        chosen = tl.where(mask, tl.where(total_2 < 0.0, 0.0, total_2), 0.0)
+        total += tl.sum(chosen, axis=1, keep_dims=True)
+    tl.store(out_ptr + rows, total, mask=row_mask)
 
 
-def linear_relu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Linear, ReLU as one tiled product."""
-    BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 32, 8
+def linear_relu_sum(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """Linear, ReLU, sum on whole rows of a product."""
+    BLOCK_M, BLOCK_N, BLOCK_K = 32, 64, 16
     bias = bias.contiguous()
-    out = x.new_empty((x.shape[0], weight.shape[0]))
+    out = x.new_empty(x.shape[:-1])
     if out.numel() == 0:
         return out
     M, K = x.shape
     N = weight.shape[0]
-    grid = (triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)
-    linear_relu_kernel[grid](
+    grid = (triton.cdiv(M, BLOCK_M),)
+    linear_relu_sum_kernel[grid](
         x,
         weight,
         bias,
@@ -84,38 +80,14 @@ def linear_relu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> to
         BLOCK_M=BLOCK_M,
         BLOCK_N=BLOCK_N,
         BLOCK_K=BLOCK_K,
-        GROUP_M=GROUP_M,
         num_warps=8,
         num_stages=3,
     )
     return out
 
 
-@triton.jit
-def fused_sum_kernel(x_ptr, out_ptr, n_cols, BLOCK_COLS: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    cols = tl.arange(0, BLOCK_COLS)
-    mask = cols < n_cols
-    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
-    total = tl.sum(x, axis=0)
-    tl.store(out_ptr + row, total)
-
-
-def fused_sum(x: torch.Tensor) -> torch.Tensor:
-    """Sum with whole rows in registers."""
-    x = x.contiguous()
-    out = x.new_empty(x.shape[:-1])
-    if out.numel() == 0:
-        return out
-    n_rows, n_cols = x.shape
-    fused_sum_kernel[(n_rows,)](
-        x, out, n_cols, BLOCK_COLS=triton.next_power_of_2(max(n_cols, 1)), num_warps=8
-    )
-    return out
-
-
 class ModelNew(Model):
-    """Model with 2 Triton kernels."""
+    """Model with one Triton kernel."""
 
     @classmethod
     def from_reference(cls, model):
@@ -125,5 +97,4 @@ class ModelNew(Model):
         return new
 
     def forward(self, x):
-        relu = linear_relu(x, self.linear.weight, self.linear.bias)
-        return fused_sum(relu)
+        return linear_relu_sum(x, self.linear.weight, self.linear.bias)

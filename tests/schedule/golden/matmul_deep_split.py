@@ -1,4 +1,4 @@
-"""matmul_deep: matmul in one Triton kernel."""
+"""deep: matmul in one Triton kernel."""
 
 import torch
 import triton

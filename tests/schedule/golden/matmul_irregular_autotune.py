@@ -1,4 +1,4 @@
-"""matmul_irregular: matmul in one Triton kernel."""
+"""irregular: matmul in one Triton kernel."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""matmul_square: matmul in one Triton kernel."""
+"""square: matmul in one Triton kernel."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""reduce_best_class: max in one Triton kernel."""
+"""best_class: max in one Triton kernel."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""scan_returns: where+flip+cumsum in one Triton kernel."""
+"""returns: where+flip+cumsum in one Triton kernel."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""scan_running_sum: cumsum in one Triton kernel."""
+"""running_sum: cumsum in one Triton kernel."""
 
 import torch
 import triton
