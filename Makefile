@@ -24,7 +24,7 @@ test: $(VENV)/.dev
 # Hours: thousands of faulted programs, honest kernels under many seeds, simulated timings. The
 # tables go to the terminal. MTMC_SOAK_SEEDS and MTMC_SOAK_PROGRAMS make it shorter or longer.
 soak: $(VENV)/.dev
-	$(BIN)/python -m pytest -m soak -s -q --timeout=0 tests/soak tests/faults tests/cases tests/coder tests/replay_session $(ARGS)
+	$(BIN)/python -m pytest -m soak -s -q --timeout=0 tests/soak tests/faults tests/cases tests/coder $(ARGS)
 
 check: lint types contracts test
 

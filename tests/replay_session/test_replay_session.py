@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "replay_server"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "screen"))
 
+from exported import exported_test
 from picture import self_contained
 from replay_server import ReplayServer
 from screenplay import screen_text
@@ -179,17 +179,6 @@ async def test_a_session_on_the_screen(server, home, tmp_path, size):
     if not PICTURES:
         own_test = await asyncio.to_thread(exported_test, out)
         assert own_test.returncode == 0, own_test.stdout
-
-
-def exported_test(out: Path) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gated_softmax.py"],
-        cwd=out,
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 async def test_killed_in_the_middle_of_a_repair(server, home):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "replay_server"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "screen"))
 
+from exported import exported_test
 from replay_server import ReplayServer
 from tmux import Tmux
 
@@ -23,7 +22,7 @@ PATIENCE_S = 240
 
 pytestmark = [
     pytest.mark.tmux,
-    pytest.mark.soak,
+    pytest.mark.slow,
     pytest.mark.timeout(900),
     pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
 ]
@@ -93,13 +92,5 @@ def test_a_session_in_a_terminal(window: Tmux, server: ReplayServer, tmp_path: P
     assert "Not measured here, replayed from timings.json" in exported
     assert "gated_softmax_kernel" in exported
     assert "replayed" in (out / "report.html").read_text()
-    proof = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gated_softmax.py"],
-        cwd=out,
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    proof = exported_test(out)
     assert proof.returncode == 0, proof.stdout

@@ -21,20 +21,26 @@ pytestmark = [
 
 
 @pytest.fixture(params=SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def window(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tmux]:
+def size(request: pytest.FixtureRequest) -> tuple[int, int]:
+    return request.param
+
+
+@pytest.fixture
+def window(size: tuple[int, int], tmp_path: Path) -> Iterator[Tmux]:
     command = [sys.executable, "-m", "mtmc_tui.cli", str(SAMPLE), "--planner", "roofline"]
-    tmux = Tmux(tmp_path, request.param, [*command, "--target", "sm_90"])
+    tmux = Tmux(tmp_path, size, [*command, "--target", "sm_90"])
     yield tmux
     tmux.close()
 
 
-def test_a_step_is_approved_help_is_read_and_the_terminal_comes_back(window: Tmux) -> None:
+def test_a_step_is_approved_help_is_read_and_the_terminal_comes_back(
+    window: Tmux, size: tuple[int, int]
+) -> None:
     asked = window.until("keep lower r1?", "a approve")
     assert "softmax.py" in asked
     assert "estimates" in asked
     assert "≈" in asked
-    width = 120 if "3 Code  diff" in asked and "1 Plan ─" in asked else 80
-    if width == 80:
+    if size == (80, 24):
         assert "1 Plan   2 Regions   3 Code" in asked
         window.press("3")
         window.until("@triton.jit")

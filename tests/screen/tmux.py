@@ -23,7 +23,14 @@ class Tmux:
             "OMP_NUM_THREADS": "1",
             "LANG": "C.UTF-8",
         }
-        words = ["env", *(f"{name}={value}" for name, value in environment.items()), *command]
+        # The size is the window's: test processes tell their children one of 80 columns.
+        unset = ["-u", "COLUMNS", "-u", "LINES"]
+        words = [
+            "env",
+            *unset,
+            *(f"{name}={value}" for name, value in environment.items()),
+            *command,
+        ]
         script = f"{shlex.join(words)}; echo exit code $?; exec sleep 600"
         size_words = ["-x", str(size[0]), "-y", str(size[1])]
         self._run("-f", "/dev/null", "new-session", "-d", *size_words, "sh", "-c", script)

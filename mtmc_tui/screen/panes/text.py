@@ -25,6 +25,7 @@ class LinesPane(ScrollView, can_focus=True):
         self._lines: list[Content] = []
         self._stops: tuple[int, ...] = ()
         self._strips: dict[int, tuple[Style, Strip]] = {}
+        self._going_to_end = False
 
     @property
     def line_width(self) -> int:
@@ -47,7 +48,8 @@ class LinesPane(ScrollView, can_focus=True):
 
         follow: a reader at the end stays there when lines are added.
         """
-        at_end = follow and self.scroll_offset.y >= self.max_scroll_y
+        at_end = follow and (self._going_to_end or self.scroll_offset.y >= self.max_scroll_y)
+        self._going_to_end = self._going_to_end and follow
         same = len(lines) == len(self._source) and all(
             new is old or new.is_same(old) for new, old in zip(lines, self._source, strict=True)
         )
@@ -58,7 +60,8 @@ class LinesPane(ScrollView, can_focus=True):
         self._source, self._stops = tuple(lines), tuple(stops)
         self._lay_out()
         if at_end:
-            self.scroll_end(animate=False)
+            self._going_to_end = True
+            self.call_after_refresh(self._go_to_end)
 
     def jump(self, step: int) -> None:
         """Scroll to the next (1) or previous (-1) stop."""
@@ -95,6 +98,12 @@ class LinesPane(ScrollView, can_focus=True):
         if drawn is None or drawn[0] != style:
             drawn = self._strips[at] = (style, self._strip(at, style))
         return drawn[1]
+
+    def _go_to_end(self) -> None:
+        """After a refresh the end is known; other lines may be shown by then, from their top."""
+        if self._going_to_end:
+            self._going_to_end = False
+            self.scroll_end(animate=False, immediate=True)
 
     def _strip(self, at: int, style: Style) -> Strip:
         width = self.scrollable_content_region.width
