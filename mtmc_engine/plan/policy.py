@@ -60,13 +60,13 @@ def decide(
 
 def _by_ratio(action: Action, measurement: Measurement | None, remark: str = "") -> Ruling:
     ratio = measurement.against.get("previous") if measurement else None
-    if ratio is None:
+    if measurement is None or ratio is None:
         return _not_faster(action, f"It is proven but not timed{remark}")
     if ratio.low > 1 + MARGIN:
         return Ruling("approve", "kept", f"It is {_pace(measurement)}{remark}.")
     if ratio.low < 1 - MARGIN:
         return _not_faster(action, f"It is {_pace(measurement)}{remark}")
-    mark = _MARKS[measurement.kind] if measurement else ""
+    mark = _MARKS[measurement.kind]
     finding = f"It is {mark}no faster than the step before ({ratio.value:.2f}x){remark}"
     return _not_faster(action, finding)
 

@@ -78,11 +78,8 @@ def _reason(run: Run, best: TreeNode) -> str:
     untimed = len([node for node in run.tree if _only_lacks_a_time(node)])
     if not untimed:
         return "No step helped." if run.records else "No step was tried."
-    steps = (
-        "1 step is proven but was not timed"
-        if untimed == 1
-        else (f"{untimed} steps are proven but were not timed")
-    )
+    many = f"{untimed} steps are proven but were not timed"
+    steps = many if untimed > 1 else "1 step is proven but was not timed"
     if run.follows_policy:
         return f"{steps}: keep one by hand, without --yes, or run this where there is a GPU."
     return f"{steps}, and none was kept."

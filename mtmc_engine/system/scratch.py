@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PREFIX = "mtmc-scratch-"
+# Of the folder in which a warm parent has the private folders of its jobs.
+JOBS_PREFIX = "mtmc-jobs-"
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mtmc_engine.system.paths import config_folder, data_folder
-from mtmc_engine.system.scratch import PREFIX
+from mtmc_engine.system.scratch import JOBS_PREFIX, PREFIX
 
 # Of the home folder every entry whose name begins with a dot is hidden but these, in which
 # programs and downloaded weights live.
@@ -52,8 +52,8 @@ def secret_places(needed: Iterable[str]) -> list[str]:
 
 
 def _scratch() -> Iterator[str]:
-    """Folders of every session and of every job of this machine's."""
-    for prefix in (PREFIX, "mtmc-jobs-"):
+    """Folders of every session and of every job on this machine."""
+    for prefix in (PREFIX, JOBS_PREFIX):
         yield from map(str, Path(tempfile.gettempdir()).glob(f"{prefix}*"))
 
 

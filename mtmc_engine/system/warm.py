@@ -28,6 +28,7 @@ from mtmc_engine.system import kernel
 from mtmc_engine.system.confine import protections_here
 from mtmc_engine.system.job_wire import Request
 from mtmc_engine.system.processes import children_of, kill_descendants, kill_tree
+from mtmc_engine.system.scratch import JOBS_PREFIX
 from mtmc_engine.system.supervise import supervise, wake_on_signals
 
 # Imported once here instead of in every job. `torch.export` imports its larger half only when it
@@ -43,6 +44,8 @@ _LATER = {
 }
 _FOR_BOTH = ("torch.utils.serialization.config",)
 _OWN = "mtmc_engine."
+# Of a folder of jobs before its lock is held.
+_NEW_PREFIX = "mtmc-new-"
 
 
 def main(kind: str, control_fd: int) -> None:
@@ -108,14 +111,14 @@ def _own_folder() -> Path:
 
     The lock is held by this process and its forks, and ends with the last of them.
     """
-    for left in Path(tempfile.gettempdir()).glob("mtmc-jobs-*"):
+    for left in Path(tempfile.gettempdir()).glob(f"{JOBS_PREFIX}*"):
         with suppress(OSError):  # it is in use, or another user's
             lock = _lock(left)
             shutil.rmtree(left, ignore_errors=True)
             os.close(lock)
-    unnamed = Path(tempfile.mkdtemp(prefix="mtmc-new-"))
+    unnamed = Path(tempfile.mkdtemp(prefix=_NEW_PREFIX))
     _lock(unnamed)
-    return unnamed.rename(unnamed.with_name(unnamed.name.replace("-new-", "-jobs-")))
+    return unnamed.rename(unnamed.with_name(unnamed.name.replace(_NEW_PREFIX, JOBS_PREFIX)))
 
 
 def _lock(folder: Path) -> int:

@@ -21,13 +21,7 @@ import msgspec
 
 from mtmc_engine.core.errors import MtmcError
 from mtmc_engine.system import kernel
-from mtmc_engine.system.confine import (
-    NETWORK,
-    PROCESSES,
-    Confinement,
-    leave_network,
-    shut_in,
-)
+from mtmc_engine.system.confine import NETWORK, PROCESSES, leave_network, shut_in
 from mtmc_engine.system.environment import private_folders
 from mtmc_engine.system.job_wire import Line, Request, packed
 
@@ -104,8 +98,8 @@ def keep(
     _forget_signals()
     assert request.confinement is not None
     needed = list(_paths_in([request.arguments, request.cache]))
-    given = request.confinement
-    confinement = Confinement(given.writable, (*given.hidden, str(private.parent)))
+    hidden = (*request.confinement.hidden, str(private.parent))
+    confinement = msgspec.structs.replace(request.confinement, hidden=hidden)
     try:
         held = shut_in(confinement, private, needed, protections)
     except OSError as error:

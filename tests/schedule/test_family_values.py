@@ -7,7 +7,7 @@ from mtmc_engine.core.program import Group, Library, Schedule, Templated
 from mtmc_engine.schedule.regions import root, schedule_of
 from mtmc_engine.schedule.render import render
 from mtmc_engine.schedule.templates import lowering
-from mtmc_engine.system.jobs import Ending, Limits, Workshop
+from mtmc_engine.system.jobs import Ending, Limits
 from tests.schedule.family_cases import CASES, FUSED, SCANS
 from tests.schedule.family_runs import JOBS, agrees, captured, lowered
 
@@ -22,13 +22,6 @@ ROW_FORMS = {
     "loop": ("rows_loop", {"block_cols": 32, "rows_per_program": 16, "form": "multi_pass"}),
 }
 ROW_CASES = [*SCANS, "positions", "products", "apart", "batch_norm_training", "class_losses"]
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def workshop():
-    workshop = Workshop()
-    yield workshop
-    await workshop.close()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -2,7 +2,6 @@
 
 import msgspec
 import pytest
-import pytest_asyncio
 
 from mtmc_engine.capture.client import task_of
 from mtmc_engine.core.program import Group, Library, Schedule
@@ -11,7 +10,7 @@ from mtmc_engine.schedule.regions import root
 from mtmc_engine.schedule.render import render
 from mtmc_engine.schedule.templates import lowering
 from mtmc_engine.system.devices import card
-from mtmc_engine.system.jobs import Ending, Limits, Workshop
+from mtmc_engine.system.jobs import Ending, Limits
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -175,15 +174,6 @@ def get_inputs():
     ),
     "long_columns": module("return x.sum(0), x.mean(0)", "[torch.randn(70000, 3)]"),
 }
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def workshop():
-    workshop = Workshop()
-    await workshop.device.start()
-    await workshop.interpret.start()
-    yield workshop
-    await workshop.close()
 
 
 async def opened(workshop, file):

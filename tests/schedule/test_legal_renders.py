@@ -4,27 +4,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import pytest_asyncio
 
 from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.legal import apply_action, legal_actions
 from mtmc_engine.schedule.regions import root
 from mtmc_engine.schedule.render import render
-from mtmc_engine.system.jobs import Ending, Limits, Workshop
+from mtmc_engine.system.jobs import Ending, Limits
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SAMPLES = Path(__file__).parents[2] / "samples"
 FILES = sorted(SAMPLES.glob("*.py"))
 SUITE = sorted((SAMPLES / "suite").rglob("*.py"))
 JOBS = "tests.schedule.render_jobs"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def workshop():
-    workshop = Workshop()
-    await workshop.device.start()
-    yield workshop
-    await workshop.close()
 
 
 async def opened(workshop, file):

@@ -5,7 +5,7 @@ import pytest_asyncio
 
 from mtmc_engine.core.program import Group, Schedule, Templated
 from mtmc_engine.schedule.render import render
-from mtmc_engine.system.jobs import Ending, Limits, Workshop
+from mtmc_engine.system.jobs import Ending, Limits
 from tests.schedule.family_runs import JOBS, agrees, captured, lowered
 from tests.schedule.render_cases import CASES
 
@@ -19,13 +19,6 @@ FORMS = {
     "autotune": {"autotune": True},
     "persist_order": {"persist": 3, "group_m": 2},
 }
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def workshop():
-    workshop = Workshop()
-    yield workshop
-    await workshop.close()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -15,20 +15,13 @@ from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.regions import root, schedule_of
 from mtmc_engine.schedule.render import render
 from mtmc_engine.schedule.templates import lowering, variants
-from mtmc_engine.system.jobs import Ending, Limits, Workshop
+from mtmc_engine.system.jobs import Ending, Limits
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 GOLDEN = Path(__file__).parent / "golden"
 SAMPLES = Path(__file__).parents[2] / "samples"
 NAMES = """cross_entropy gelu l2_normalise layer_norm linear_relu_sum mlp residual_norm rms_norm
 softmax swiglu"""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def workshop():
-    workshop = Workshop()
-    yield workshop
-    await workshop.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -9,7 +9,7 @@ from mtmc_engine.core.task import Task
 from mtmc_engine.schedule.regions import root
 from mtmc_engine.schedule.render import render
 from mtmc_engine.schedule.templates import lowering
-from mtmc_engine.system.jobs import Ending, Limits, Workshop
+from mtmc_engine.system.jobs import Ending, Limits
 from tests.schedule.render_cases import CASES
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -27,14 +27,6 @@ KEPT = {
         "getitem",
     },
 }
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def workshop():
-    workshop = Workshop()
-    await workshop.start()
-    yield workshop
-    await workshop.close()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -2,7 +2,6 @@
 
 import msgspec
 import pytest
-import pytest_asyncio
 
 from mtmc_engine.capture.client import task_of
 from mtmc_engine.proof.prove import Subject, prove
@@ -10,19 +9,11 @@ from mtmc_engine.schedule.legal import apply_action, parse_phrase
 from mtmc_engine.schedule.regions import root
 from mtmc_engine.schedule.render import render
 from mtmc_engine.system.devices import card
-from mtmc_engine.system.jobs import Workshop
 from tests.schedule.rewriting_cases import CASES
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 JUDGED = """norm_into_convolution sum_and_rows_of_one two_layers_as_one bias_into_activation
 half_norm_into_linear channels_last channels_last_and_kernels"""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def workshop():
-    workshop = Workshop()
-    yield workshop
-    await workshop.close()
 
 
 async def verdict(workshop, folder, name, broken=("", "")):

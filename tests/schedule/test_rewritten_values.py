@@ -6,20 +6,12 @@ import pytest_asyncio
 from mtmc_engine.schedule.legal import apply_action, parse_phrase
 from mtmc_engine.schedule.regions import root
 from mtmc_engine.schedule.render import render
-from mtmc_engine.system.jobs import Ending, Limits, Workshop
+from mtmc_engine.system.jobs import Ending, Limits
 from tests.schedule.family_runs import agrees, captured
 from tests.schedule.rewriting_cases import CASES
 from tests.schedule.test_render_golden import matches
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def workshop():
-    workshop = Workshop()
-    await workshop.start()
-    yield workshop
-    await workshop.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -9,7 +9,7 @@ from mtmc_engine.schedule.legal import apply_action, legal_actions
 from mtmc_engine.schedule.regions import root, schedule_of
 from mtmc_engine.schedule.render import render
 from mtmc_engine.schedule.templates import lowering, variants
-from mtmc_engine.system.jobs import Ending, Limits, Workshop
+from mtmc_engine.system.jobs import Ending, Limits
 from tests.schedule.family_runs import JOBS, agrees, captured, captured_files
 from tests.schedule.render_cases import R, module
 from tests.schedule.row_product_cases import CASES, DECLARED, SWEPT, after_linear
@@ -24,13 +24,6 @@ REFUSED = {
     "parts": after_linear("y.view(70, 9, 5).sum(-1)"),
     "scan": after_linear("y.cumsum(-1)"),
 }
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def workshop():
-    workshop = Workshop()
-    yield workshop
-    await workshop.close()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

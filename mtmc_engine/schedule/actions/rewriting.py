@@ -21,10 +21,7 @@ def offered(context: Context, kind: str) -> list[Action]:
         times = faster(context, change) if change is not None else None
         if change is None or times is None:
             continue
-        reason = (
-            f"{group.region} ({context.label(group.nodes)}): {said(change)}; what this touches is "
-            f"estimated at {microseconds(times[1])} instead of {microseconds(times[0])}."
-        )
+        reason = reason_of(f"{group.region} ({context.label(group.nodes)})", change, times)
         actions.append(Action(kind, f"{kind} {group.region}", group.region, reason=reason))
     return actions
 
@@ -37,9 +34,11 @@ def started(context: Context, kind: str, *regions: str) -> Change | None:
     return regrouped(context, rewrites) if rewrites else None
 
 
-def said(change: Change) -> str:
-    """What the rules of a change do, each once."""
-    return "; ".join(dict.fromkeys(RULES[rewrite.rule].says for rewrite in change.rewrites))
+def reason_of(where: str, change: Change, times: tuple[float, float]) -> str:
+    """What the rules of a change do, each once, and what they save. times: as of `faster`."""
+    said = "; ".join(dict.fromkeys(RULES[rewrite.rule].says for rewrite in change.rewrites))
+    before, after = map(microseconds, times)
+    return f"{where}: {said}; what this touches is estimated at {after} instead of {before}."
 
 
 def regrouped(context: Context, rewrites: tuple[Rewrite, ...]) -> Change | None:

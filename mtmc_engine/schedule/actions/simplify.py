@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from mtmc_engine.core.action import Action
-from mtmc_engine.schedule.actions.rewriting import faster, offered, said, started
+from mtmc_engine.schedule.actions.rewriting import faster, offered, reason_of, started
 from mtmc_engine.schedule.context import Change, Context
-from mtmc_engine.schedule.evidence import microseconds
 
 NAME = "simplify"
 
@@ -21,10 +20,7 @@ def legal(context: Context) -> list[Action]:
     times = faster(context, change) if change is not None else None
     if change is None or times is None:
         return single
-    reason = (
-        f"{', '.join(regions)}: {said(change)}; what this touches is estimated at "
-        f"{microseconds(times[1])} instead of {microseconds(times[0])}."
-    )
+    reason = reason_of(", ".join(regions), change, times)
     together = Action(NAME, "simplify all", regions[0], "", {"all": True}, reason)
     return [together, *single]
 

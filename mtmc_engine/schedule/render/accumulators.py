@@ -18,6 +18,22 @@ from mtmc_engine.schedule.templates.tensors import Number, Value, is_float
 LOWEST = "-3.4028234663852886e38"
 
 
+def filled(shape: str, start: Number, dtype: str) -> str:
+    """A block of equal elements."""
+    if start == 0:
+        return f"tl.zeros({shape}, dtype=tl.{dtype})"
+    return f"tl.full({shape}, {number(start).text}, dtype=tl.{dtype})"
+
+
+def online_start(top: str, total: str, shape: str) -> list[str]:
+    """Where a running maximum and its rescaled sum start."""
+    return [
+        "# A finite start: the difference of two infinities would be NaN.",
+        f"{top} = tl.full({shape}, {LOWEST}, dtype=tl.float32)",
+        f"{total} = {filled(shape, 0, 'float32')}",
+    ]
+
+
 class Loop(Protocol):
     """The sweep that an accumulator belongs to.
 
@@ -89,14 +105,11 @@ class Plain:
         self.name = self.loop.fresh(f"{self.loop.body.name_of(self.fold)}_lanes")
         start = identity(self.fold.fold, self.fold.dtype)
         dtype = self.fold.dtype
-        zeros = f"tl.zeros({self.loop.shape}, dtype=tl.{dtype})"
         if self.fold.fold == "sum" and is_float(dtype) and self.loop.position == "reduced":
             self.lost = self.loop.fresh(f"{self.name}_lost")
+            zeros = filled(self.loop.shape, 0, dtype)
             return [f"{self.name} = {zeros}", f"{self.lost} = {zeros}"]
-        if start == 0:
-            return [f"{self.name} = {zeros}"]
-        text = number(start).text
-        return [f"{self.name} = tl.full({self.loop.shape}, {text}, dtype=tl.{dtype})"]
+        return [f"{self.name} = {filled(self.loop.shape, start, dtype)}"]
 
     def inside(self) -> None:
         body = self.loop.body
@@ -140,11 +153,7 @@ class Softmax:
     def before(self) -> list[str]:
         self.top = self.loop.fresh("running_max")
         self.total = self.loop.fresh("running_sum")
-        return [
-            "# A finite start: the difference of two infinities would be NaN.",
-            f"{self.top} = tl.full({self.loop.shape}, {LOWEST}, dtype=tl.float32)",
-            f"{self.total} = tl.zeros({self.loop.shape}, dtype=tl.float32)",
-        ]
+        return online_start(self.top, self.total, self.loop.shape)
 
     def inside(self) -> None:
         body = self.loop.body

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mtmc_engine.schedule.ops import require
-from mtmc_engine.schedule.render.accumulators import LOWEST
+from mtmc_engine.schedule.render.accumulators import filled, online_start
 from mtmc_engine.schedule.render.body import Body
 from mtmc_engine.schedule.render.expressions import Text, number
 from mtmc_engine.schedule.render.folds import accumulated, fold_text
@@ -20,13 +20,14 @@ from mtmc_engine.schedule.render.unit import (
     shared_offsets,
 )
 from mtmc_engine.schedule.templates.folds import identity
-from mtmc_engine.schedule.templates.lanes import masked_lanes
+from mtmc_engine.schedule.templates.lanes import feeding, masked_lanes
 from mtmc_engine.schedule.templates.passes import Online, pairs_of
-from mtmc_engine.schedule.templates.space import resolved
+from mtmc_engine.schedule.templates.space import depends_on, resolved
 from mtmc_engine.schedule.templates.tensors import Value
 
 _SWEEP = "for start in range(0, N, BLOCK_N):"
 _MASK = "mask = row_mask & col_mask"
+_ROWS = "(BLOCK_M, 1)"
 
 
 def swept_product(
@@ -41,12 +42,13 @@ def swept_product(
     wide = [v for v in unit.inside if columns & set(resolved(v.axes))]
     pairs = [pair for pair in pairs_of(unit.program) if isinstance(pair, Online)]
     plain = [f for f in unit.folds if not any(f in pair.folds for pair in pairs)]
-    after = _after(unit.folds, unit.inside)
+    after = depends_on(unit.program, unit.folds)
     roots = [f.operands[0] for f in plain] + [pair.value for pair in pairs]
-    wide = [v for v in wide if v in _feeding(roots)]
+    wanted = feeding(roots)
+    wide = [v for v in wide if v in wanted]
     require(not after & set(wide), "a second sweep over a product")
     body.lines += before
-    body.emit(v for v in unit.inside if v not in wide and v not in after and v not in unit.folds)
+    body.emit(v for v in unit.inside if v not in wide and v not in after)
     parts: list[_Running | _Online] = [_Running(body, fold) for fold in plain]
     parts += [_Online(body, pair) for pair in pairs]
     for part in parts:
@@ -70,26 +72,6 @@ def swept_product(
     return assemble(unit, body.frame, body, launch)
 
 
-def _feeding(roots: Sequence[Value]) -> set[Value]:
-    found: set[Value] = set()
-    waiting = list(roots)
-    while waiting:
-        value = waiting.pop()
-        if value not in found:
-            found.add(value)
-            waiting.extend(value.operands)
-    return found
-
-
-def _after(folds: Sequence[Value], values: Sequence[Value]) -> set[Value]:
-    """What is computed from a row's results."""
-    found: set[Value] = set()
-    for value in values:
-        if any(operand in found or operand in folds for operand in value.operands):
-            found.add(value)
-    return found
-
-
 class _Running:
     """One reduction: the result of the tiles so far, for each row."""
 
@@ -98,14 +80,13 @@ class _Running:
         self.best = body.names.fresh("best") if fold.fold in ("argmax", "argmin") else ""
 
     def started(self) -> list[str]:
-        operand = self.fold.operands[0]
+        fold, dtype = self.fold.fold, self.fold.dtype
         if not self.best:
-            return [
-                f"{self.name} = {_filled(identity(self.fold.fold, self.fold.dtype), self.fold)}"
-            ]
+            return [f"{self.name} = {filled(_ROWS, identity(fold, dtype), dtype)}"]
+        dtype = self.fold.operands[0].dtype
         return [
-            f"{self.best} = {_filled(identity(self.fold.fold, operand.dtype), operand)}",
-            f"{self.name} = tl.zeros((BLOCK_M, 1), dtype=tl.int32)",
+            f"{self.best} = {filled(_ROWS, identity(fold, dtype), dtype)}",
+            f"{self.name} = {filled(_ROWS, 0, 'int32')}",
         ]
 
     def advance(self) -> None:
@@ -136,11 +117,7 @@ class _Online:
         self.top, self.total = body.names.fresh("running_max"), body.names.fresh("running_sum")
 
     def started(self) -> list[str]:
-        return [
-            "# A finite start: the difference of two infinities would be NaN.",
-            f"{self.top} = tl.full((BLOCK_M, 1), {LOWEST}, dtype=tl.float32)",
-            f"{self.total} = tl.zeros((BLOCK_M, 1), dtype=tl.float32)",
-        ]
+        return online_start(self.top, self.total, _ROWS)
 
     def advance(self) -> None:
         body, folding = self.body, self.body.frame.folding
@@ -155,9 +132,3 @@ class _Online:
     def finish(self) -> None:
         self.body.texts[self.pair.top] = Text(self.top)
         self.body.texts[self.pair.total] = Text(self.total)
-
-
-def _filled(start: float | int | bool, like: Value) -> str:
-    if start == 0:
-        return f"tl.zeros((BLOCK_M, 1), dtype=tl.{like.dtype})"
-    return f"tl.full((BLOCK_M, 1), {number(start).text}, dtype=tl.{like.dtype})"

@@ -34,8 +34,8 @@ def masked_lanes(values: Sequence[Value], folds: Sequence[Value], reduced: Dim) 
     """
     inside = set(reduced)
     wide = [value for value in values if inside & set(resolved(value.axes))]
-    feeding = _feeding(folds)
-    loads = [value for value in wide if value.kind == "load" and value in feeding]
+    feeding_folds = feeding(folds)
+    loads = [value for value in wide if value.kind == "load" and value in feeding_folds]
     best: Lanes | None = None
     for choice in _choices(loads):
         guarded: dict[Value, Number] = {}
@@ -65,10 +65,10 @@ def _vanishes(fold: Value, held: Mapping[Value, Number], wide: Sequence[Value]) 
     return operand not in wide or held.get(operand) == _wanted(fold)
 
 
-def _feeding(folds: Sequence[Value]) -> set[Value]:
-    """Everything that the reductions are computed from."""
+def feeding(roots: Sequence[Value]) -> set[Value]:
+    """The roots and everything that they are computed from."""
     found: set[Value] = set()
-    waiting = list(folds)
+    waiting = list(roots)
     while waiting:
         value = waiting.pop()
         if value not in found:

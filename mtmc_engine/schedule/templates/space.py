@@ -77,7 +77,8 @@ def storage_axes(tensor: Tensor) -> Dim:
 def space_of(program: Trace) -> Space:
     """The group's iteration space. Raises Unsupported where it is not canonical."""
     finished = _finished(program)
-    inner = [value for value in program.values if value not in _after(program, finished)]
+    later = depends_on(program, finished)
+    inner = [value for value in program.values if value not in later]
     order = _canonical_order(program, inner)
     folded = [value for value in program.folds if value not in finished]
     sets = {frozenset(resolved(value.over)) for value in folded}
@@ -150,10 +151,6 @@ def depends_on(program: Trace, roots: Sequence[Value]) -> set[Value]:
         if any(operand in found for operand in value.operands):
             found.add(value)
     return found
-
-
-def _after(program: Trace, finished: Sequence[Value]) -> set[Value]:
-    return depends_on(program, finished)
 
 
 def _finished(program: Trace) -> tuple[Value, ...]:
